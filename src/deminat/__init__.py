@@ -1,0 +1,84 @@
+"""How much does X tell you about Y?
+
+    import deminat
+    print(deminat.estimate(x, y))
+
+Names are imported on first use, so that `import deminat` and the command line start at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import datasets, tasks
+    from .api import METHODS, compare, estimate
+    from .classical import KSG, Gaussian
+    from .critics import ConvCritic, MLPCritic, SeparableCritic
+    from .errors import DataError, TrainingError
+    from .estimators import Estimator
+    from .flows import GM
+    from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE
+    from .results import Caution, MIResult
+    from .training import EarlyStopping, Training
+    from .transforms import RankToNormal, Robust, Standardize, Views
+
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "api": ("METHODS", "compare", "estimate"),
+    "classical": ("KSG", "Gaussian"),
+    "critics": ("ConvCritic", "MLPCritic", "SeparableCritic"),
+    "errors": ("DataError", "TrainingError"),
+    "estimators": ("Estimator",),
+    "flows": ("GM",),
+    "objectives": ("CCMI", "DEMI", "JSD", "MINE", "NWJ", "SMILE", "InfoNCE"),
+    "results": ("Caution", "MIResult"),
+    "training": ("EarlyStopping", "Training"),
+    "transforms": ("RankToNormal", "Robust", "Standardize", "Views"),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "CCMI",
+    "DEMI",
+    "GM",
+    "JSD",
+    "KSG",
+    "METHODS",
+    "MINE",
+    "NWJ",
+    "SMILE",
+    "Caution",
+    "ConvCritic",
+    "DataError",
+    "EarlyStopping",
+    "Estimator",
+    "Gaussian",
+    "InfoNCE",
+    "MIResult",
+    "MLPCritic",
+    "RankToNormal",
+    "Robust",
+    "SeparableCritic",
+    "Standardize",
+    "Training",
+    "TrainingError",
+    "Views",
+    "__version__",
+    "compare",
+    "datasets",
+    "estimate",
+    "tasks",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("datasets", "tasks"):
+        return import_module(f".{name}", __name__)
+    if name in _ROOM_OF:
+        return getattr(import_module(f".{_ROOM_OF[name]}", __name__), name)
+    raise AttributeError(f"module 'deminat' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,232 @@
+"""The two questions most users ask: `estimate` and `compare`.
+
+Strings become objects here, once: the name of a method and the name of a preset choose an
+estimator, and every estimator answers by the same protocol, `MIEstimator`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .classical import KSG, Gaussian
+from .critics import ConvCritic, MLPCritic
+from .estimators import AUTO, PAPER, Estimator
+from .flows import FLOW_PAPER, GM
+from .inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample
+from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE, Objective
+from .results import MIResult
+from .scores import from_pointwise
+from .training import Progress, share_of
+from .transforms import Standardize
+
+__all__ = ["METHODS", "MIEstimator", "Method", "Preset", "compare", "estimate", "estimator_for"]
+
+Preset = Literal["auto", "paper"]
+
+
+class MIEstimator(Protocol):
+    """What every estimator of this library does."""
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        ...
+
+    def fit(self, x: Any, y: Any) -> Self:
+        """Learn from pairs."""
+        ...
+
+    def log_ratio(self, x: Any, y: Any) -> NDArray[np.float64]:
+        """Return the log ratio (n,) of pairs, in nats."""
+        ...
+
+    def estimate(self, x: Any, y: Any) -> MIResult:
+        """Return the mutual information of pairs, new ones if it is to be believed."""
+        ...
+
+    def score(self, x: Any, y: Any) -> float:
+        """Return minus the held-out loss, for model selection."""
+        ...
+
+    def measure(
+        self, sample: Sample, *, folds: int, n_jobs: int, progress: Progress | None
+    ) -> MIResult:
+        """Return the mutual information of all pairs of a sample."""
+        ...
+
+
+Method = str | Objective | MIEstimator
+
+METHODS: dict[str, Callable[[], Objective | MIEstimator]] = {
+    "demi": DEMI,
+    "jsd": JSD,
+    "ccmi": CCMI,
+    "smile": SMILE,
+    "mine": MINE,
+    "nwj": NWJ,
+    "infonce": InfoNCE,
+    "gm": GM,
+    "ksg": KSG,
+    "gaussian": Gaussian,
+    "copula": lambda: Gaussian(ranks=True),
+}
+
+
+def estimate(
+    x: Any,
+    y: Any,
+    *,
+    method: Method = "demi",
+    preset: Preset = "auto",
+    folds: int = 5,
+    seed: int = 0,
+    nan: NanPolicy = "raise",
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> MIResult:
+    """Estimate how much x tells about y: their mutual information in nats.
+
+    Each pair is scored by a critic that never saw it: `folds` critics are trained, each on all
+    folds but one.
+
+    Args:
+        x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w).
+        y: The same number of rows, in the same order.
+        method: A name from `METHODS`, an objective such as `DEMI(alpha=0.25)`, or a whole
+            estimator such as `KSG(k=5)` or `Estimator(critic=MLPCritic)`.
+        preset: `"auto"`, the best recipe known, or `"paper"`, the paper's own.
+        folds: Number of folds.
+        seed: One seed gives one answer. A whole estimator keeps its own.
+        nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
+        n_jobs: Processes to use, as in joblib; the answer does not depend on it.
+        progress: Called now and then with the share of the work that is done, 0 to 1.
+
+    Returns:
+        The estimate with its standard error, pointwise values, warnings and diagnostics.
+
+    Examples:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=1000)
+        >>> result = estimate(x, x + rng.normal(size=1000), method="gaussian")
+        >>> print(f"{result.mi:.2f} nats, the truth is {np.log(2) / 2:.2f}")
+        0.34 nats, the truth is 0.35
+    """
+    (result,) = compare(
+        x,
+        y,
+        methods=[method],
+        preset=preset,
+        folds=folds,
+        seed=seed,
+        nan=nan,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    return result
+
+
+def compare(
+    x: Any,
+    y: Any,
+    *,
+    methods: Sequence[Method] = ("demi", "ksg", "gaussian"),
+    preset: Preset = "auto",
+    folds: int = 5,
+    seed: int = 0,
+    nan: NanPolicy = "raise",
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> list[MIResult]:
+    """Estimate the mutual information of x and y by several methods, in their order.
+
+    Methods that share a loss (DEMI, JSD, CCMI and SMILE) are read off the same training.
+    Arguments as of `estimate`.
+    """
+    sample = as_sample(x, y, nan=nan, least=LEAST_PAIRS).without_constants()
+    estimators = [estimator_for(method, preset, sample, seed) for method in methods]
+    if sample.is_constant():
+        nothing = np.zeros(len(sample))
+        return [from_pointwise(nothing, e.name, sample.warnings) for e in estimators]
+    groups = list(_by_training(estimators).values())
+    results: dict[int, MIResult] = {}
+    for i, group in enumerate(groups):
+        part = share_of(progress, i, len(groups))
+        answers = _measure([estimators[j] for j in group], sample, folds, n_jobs, part)
+        results.update(zip(group, answers, strict=True))
+    return [results[j] for j in range(len(estimators))]
+
+
+def estimator_for(
+    method: Method, preset: Preset = "auto", sample: Sample | None = None, seed: int = 0
+) -> MIEstimator:
+    """Return the estimator that a method and a preset stand for.
+
+    Args:
+        method: A name, an objective, or an estimator, which is returned as it is.
+        preset: `"auto"` or `"paper"`.
+        sample: What it is to be used on, since images want another critic.
+        seed: Of all randomness.
+    """
+    if preset not in ("auto", "paper"):
+        raise ValueError(f'preset must be "auto" or "paper", got {preset!r}')
+    if isinstance(method, str):
+        if method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+        method = METHODS[method]()
+        if isinstance(method, GM):
+            return _flows(preset, seed)
+    if isinstance(method, Objective):
+        return _neural(method, preset, sample, seed)
+    return method
+
+
+def _flows(preset: Preset, seed: int) -> GM:
+    if preset == "paper":
+        return GM(transform=Standardize, training=FLOW_PAPER, seed=seed)
+    return GM(seed=seed)
+
+
+def _neural(objective: Objective, preset: Preset, sample: Sample | None, seed: int) -> Estimator:
+    image = sample is not None and _is_image_pair(sample)
+    if preset == "auto" and not image:
+        return Estimator(objective, seed=seed)
+    training = PAPER if preset == "paper" else replace(PAPER, halve_at=(), stopping=AUTO.stopping)
+    if isinstance(objective, InfoNCE):  # of a batch, all others: its ceiling is log(batch)
+        training = replace(training, negatives=training.batch - 1)
+    critic = ConvCritic if image else MLPCritic
+    return Estimator(objective, critic, Standardize, training, seed)
+
+
+def _is_image_pair(sample: Sample) -> bool:
+    """Tell whether both sides are (channels, height, width) of one size."""
+    return sample.x.ndim == sample.y.ndim == 4 and sample.x.shape[2:] == sample.y.shape[2:]
+
+
+def _by_training(estimators: Sequence[MIEstimator]) -> dict[Any, list[int]]:
+    """Return the positions of the estimators that one training serves, by training."""
+    groups: dict[Any, list[int]] = {}
+    for i, e in enumerate(estimators):
+        key: Any = i
+        if isinstance(e, Estimator):
+            key = e.objective.trains_as, e.critic, e.transform, e.training, e.seed
+        groups.setdefault(key, []).append(i)
+    return groups
+
+
+def _measure(
+    group: Sequence[MIEstimator],
+    sample: Sample,
+    folds: int,
+    n_jobs: int,
+    progress: Progress | None,
+) -> list[MIResult]:
+    """Return the answers of estimators that share one training."""
+    first = group[0]
+    if not isinstance(first, Estimator):
+        return [first.measure(sample, folds=folds, n_jobs=n_jobs, progress=progress)]
+    objectives = [e.objective for e in group if isinstance(e, Estimator)]
+    return first.measure_by(objectives, sample, folds=folds, n_jobs=n_jobs, progress=progress)

@@ -1,0 +1,125 @@
+"""Files to columns: CSV, Parquet, NPY and NPZ.
+
+A file is taken at its word only after checking: sizes it declares are compared with the file
+and with the memory of the machine before anything is read, rows must have as many fields as
+the first, and nothing is ever unpickled. What cannot be read is a `DataError` of one line.
+
+| suffix              | holds                                    | `x` and `y` name             |
+|---------------------|------------------------------------------|------------------------------|
+| .csv .tsv .txt      | a table; the dialect is found by looking | columns, by name or number   |
+| .parquet .pq        | a table; only the chosen columns are read| columns, by name or number   |
+| .npy                | a 2-d array                              | columns, by number           |
+| .npz                | several arrays                           | arrays, by default `x`, `y`  |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deminat.errors import DataError, printable
+from deminat.files import arrays, parquet, text
+from deminat.files.checks import PathLike, readable, shown
+from deminat.files.columns import Side, Table, missing, pick, resolve
+
+__all__ = ["read", "read_pair"]
+
+_TABLES: dict[str, Callable[[Path], Table]] = {
+    ".csv": text.open_text,
+    ".tsv": text.open_text,
+    ".txt": text.open_text,
+    ".parquet": parquet.open_parquet,
+    ".pq": parquet.open_parquet,
+    ".npy": arrays.open_npy,
+}
+_PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
+
+
+def read(
+    path: PathLike, x: str | None, y: str | None, *, categorical: Sequence[str] = ()
+) -> tuple[Side, Side]:
+    """Read the two sides of a pair from one file.
+
+    Args:
+        path: A file ending in .csv, .tsv, .txt, .parquet, .pq, .npy or .npz.
+        x: The columns of the first side, separated by commas; a name that holds a comma goes
+            in double quotes. A column may be given by its number, from 0, if none has it as
+            its name. For .npz, the name of an array ("x" if None).
+        y: The same for the second side.
+        categorical: Columns (arrays of a .npz) that hold labels rather than quantities.
+
+    Returns:
+        Two sides of n rows. A side is a float64 array (n, d); the array as it is stored, for
+        .npy and .npz; or, if a column of it is categorical, a polars frame in which
+        that column has dtype Enum and the others Float64. Missing values are NaN, or null in
+        a categorical column.
+
+    Raises:
+        DataError: If the file cannot be read, or the columns are not there or not numbers.
+    """
+    path = _checked(path)
+    if path.suffix.lower() == ".npz":
+        return arrays.read_npz(path, x, y, categorical)
+    return pick(_TABLES[path.suffix.lower()](path), x, y, categorical)
+
+
+def read_pair(
+    x_path: PathLike, y_path: PathLike, *, categorical: Sequence[str] = ()
+) -> tuple[Side, Side]:
+    """Read the two sides of a pair from two files, all columns of each.
+
+    Args:
+        x_path: The file of the first side. A .npy of any shape (n, ...) stays on disk and is
+            mapped into memory; a .npz must hold exactly one array.
+        y_path: The file of the second side; its rows belong to those of the first.
+        categorical: Columns of either table that hold labels rather than quantities.
+
+    Returns:
+        Two sides, each as from `read`.
+
+    Raises:
+        DataError: If a file cannot be read, or both are the same file.
+    """
+    paths = _checked(x_path), _checked(y_path)
+    if paths[0].samefile(paths[1]):
+        raise DataError(f"{shown(paths[0])} is given for both x and y: give two different files")
+    x, y = (_open(path) for path in paths)
+    tables = [side for side in (x, y) if not isinstance(side, np.ndarray)]
+    for name in categorical:
+        if all(missing(table, name) for table in tables):
+            raise DataError(f"no column '{printable(name)}' in either file: see --categorical")
+    return _whole(x, categorical), _whole(y, categorical)
+
+
+def _open(path: Path) -> Table | NDArray[Any]:
+    """Return the table at `path`, or its array if it holds no table."""
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return arrays.only_array(path)
+    return arrays.map_npy(path) if suffix == ".npy" else _TABLES[suffix](path)
+
+
+def _whole(side: Table | NDArray[Any], categorical: Sequence[str]) -> Side:
+    """Return all columns of a table; an array as it is."""
+    if isinstance(side, np.ndarray):
+        return side
+    declared = {resolve(side, name) for name in categorical if not missing(side, name)}
+    return side.pick([list(side.names)], declared)[0]
+
+
+def _checked(path: PathLike) -> Path:
+    """Return `path` if it is a file of a kind that can be read."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in _PICKLES:
+        raise DataError(
+            f"{shown(path)} could run code when opened and is not read: save it as .npz or .parquet"
+        )
+    if suffix not in (*_TABLES, ".npz"):
+        kinds = ", ".join((*_TABLES, ".npz"))
+        raise DataError(f"{shown(path)} is of no kind that can be read: save it as one of {kinds}")
+    return readable(path)

@@ -1,0 +1,255 @@
+"""NPY and NPZ: the header is checked against the size of the file before a value is read.
+
+An .npy is mapped into memory, never loaded; the arrays of an .npz are read into memory, and
+only those that are asked for. Object arrays are pickles, and are refused by their header.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+import zipfile
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from deminat.errors import DataError
+from deminat.files.checks import check_room, foreign, shown
+from deminat.files.columns import Side, categories, floats, quoted, unknown
+
+__all__ = ["ArrayTable", "map_npy", "only_array", "open_npy", "read_npz"]
+
+# Version 3 exists for structured types only, which are refused anyway.
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+_KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "float"}
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# Deflate codes at most 258 bytes in two bits.
+_DEFLATE_AT_MOST = 1032
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Header:
+    """What an .npy says about its values."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the values; Python's integers do not overflow."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class ArrayTable:
+    """The columns of a 2-d array (n, d), called 0, 1, ..., d - 1."""
+
+    label: str
+    values: NDArray[Any]
+    note: str = " (columns of an array go by number)"
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return [str(number) for number in range(self.values.shape[1])]
+
+    def pick(self, groups: Sequence[list[str]], categorical: Collection[str]) -> list[Side]:
+        """Return one side for each group of columns, as stored unless one is categorical."""
+        return [
+            self._frame(group, categorical) if set(group) & set(categorical) else self._part(group)
+            for group in groups
+        ]
+
+    def _part(self, group: list[str]) -> NDArray[Any]:
+        """Return columns of the array; neighbours are a view, which stays on disk."""
+        numbers = [int(name) for name in group]
+        first, last = numbers[0], numbers[-1] + 1
+        if numbers == list(range(first, last)):
+            return self.values[:, first:last]
+        check_room(self.label, len(self.values) * len(numbers) * self.values.itemsize)
+        return self.values[:, numbers]
+
+    def _frame(self, group: list[str], categorical: Collection[str]) -> pl.DataFrame:
+        """Return columns as a frame of Float64 and Enum."""
+        check_room(self.label, len(self.values) * len(group) * 24)
+        columns = [pl.Series(name, _native(self.values[:, int(name)])) for name in group]
+        return pl.DataFrame(
+            [categories(c) if c.name in categorical else floats(c) for c in columns]
+        )
+
+
+def open_npy(path: Path) -> ArrayTable:
+    """Return the columns of the 2-d array at `path`."""
+    values = map_npy(path)
+    if values.ndim != 2:
+        raise DataError(
+            f"{shown(path)} holds one array of shape {values.shape}, which has no columns to "
+            "choose from: give two files, one for x and one for y"
+        )
+    return ArrayTable(shown(path), values)
+
+
+def map_npy(path: Path) -> NDArray[Any]:
+    """Return the array at `path`, mapped into memory for reading."""
+    with foreign(path, "NPY"), path.open("rb") as stream:
+        header = _header(stream, shown(path))
+        start, size = stream.tell(), os.fstat(stream.fileno()).st_size
+        _check_size(shown(path), header, size - start)
+        return np.memmap(
+            stream, header.dtype, "r", start, header.shape, "F" if header.fortran else "C"
+        )
+
+
+def _header(stream: IO[bytes], label: str) -> Header:
+    """Read the header of an .npy; leave the stream at its first value."""
+    with foreign(label, "NPY"), warnings.catch_warnings():
+        # Headers from Python 2 are read with a warning that helps nobody here.
+        warnings.simplefilter("ignore")
+        version = npy.read_magic(stream)
+        if version not in _HEADERS:
+            raise DataError(f"{label} is of NPY version {version}: write it with numpy.save")
+        header = Header(*_HEADERS[version](stream))
+    _check_kind(label, header.dtype)
+    _check_shape(label, header.shape)
+    return header
+
+
+def _check_kind(label: str, dtype: np.dtype[Any]) -> None:
+    """Refuse anything but numbers and booleans."""
+    if dtype.hasobject:
+        raise DataError(
+            f"{label} holds Python objects, which could run code when loaded, and is not read: "
+            "save it as an array of numbers"
+        )
+    if dtype.kind not in _KINDS or dtype.shape:
+        raise DataError(f"{label} holds values of type {quoted(dtype)}: save it as numbers")
+
+
+def _check_shape(label: str, shape: tuple[int, ...]) -> None:
+    """Refuse an array without rows or values."""
+    if not 1 <= len(shape) <= 32 or min(shape) < 1:
+        raise DataError(f"{label} has shape {quoted(shape)}: save at least one row and column")
+
+
+def _check_size(label: str, header: Header, there: int) -> None:
+    """Refuse a header that promises more or less than there is."""
+    if header.nbytes != there:
+        raise DataError(
+            f"{label} declares {header.nbytes} bytes of values and holds {max(there, 0)}: "
+            "it is cut off or its header lies; write it again"
+        )
+
+
+def read_npz(
+    path: Path, x: str | None, y: str | None, categorical: Sequence[str]
+) -> tuple[Side, Side]:
+    """Return the arrays `x` and `y` of an archive, those called so if None."""
+    x, y = "x" if x is None else x, "y" if y is None else y
+    if x == y:
+        raise DataError(
+            f"{shown(path)}: array {quoted(x)} is on both sides, and an array tells everything "
+            "about itself: choose two"
+        )
+    with foreign(path, "NPZ"), zipfile.ZipFile(path) as archive:
+        for name in (x, y, *categorical):
+            _member(archive, path, name)
+        sides = {name: _load(archive, path, name) for name in (x, y)}
+        first, second = (
+            _labelled(shown(path), name, array) if name in categorical else array
+            for name, array in sides.items()
+        )
+        return first, second
+
+
+def only_array(path: Path) -> NDArray[Any]:
+    """Return the array of an archive that holds one."""
+    with foreign(path, "NPZ"), zipfile.ZipFile(path) as archive:
+        names = _names(archive)
+        if len(names) != 1:
+            raise DataError(
+                f"{shown(path)} holds {len(names)} arrays where one is needed: give it alone, "
+                "with --x NAME --y NAME"
+            )
+        return _load(archive, path, names[0])
+
+
+def _names(archive: zipfile.ZipFile) -> list[str]:
+    """Return the names of the arrays in an archive."""
+    return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+
+
+def _member(archive: zipfile.ZipFile, path: Path, name: str) -> zipfile.ZipInfo:
+    """Return where the array `name` is in the archive, if it is there once and as numpy writes."""
+    names = _names(archive)
+    if name not in names:
+        raise unknown(shown(path), "array", name, names, "; choose with --x NAME --y NAME")
+    where = f"{shown(path)}: array {quoted(name)}"
+    if names.count(name) > 1:
+        raise DataError(f"{where} is there twice: write it again")
+    member = archive.getinfo(f"{name}.npy")
+    if member.flag_bits & 1 or member.compress_type not in _METHODS:
+        raise DataError(f"{where} is encrypted or packed as numpy never does: use numpy.savez")
+    return member
+
+
+def _check_packing(member: zipfile.ZipInfo, path: Path, name: str) -> None:
+    """Refuse sizes that no honest archive declares."""
+    packed, there = member.compress_size, path.stat().st_size - member.header_offset
+    if packed > there or member.file_size > _DEFLATE_AT_MOST * packed:
+        raise DataError(
+            f"{shown(path)}: array {quoted(name)} declares {member.file_size} bytes packed into "
+            f"{packed}, of which {max(there, 0)} are there: that cannot be; write it again"
+        )
+    check_room(path, member.file_size)
+
+
+def _load(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
+    """Return one array of an archive; its checksum is verified."""
+    member = _member(archive, path, name)
+    _check_packing(member, path, name)
+    where = f"{shown(path)}: array {quoted(name)}"
+    with archive.open(member) as stream:
+        header = _header(stream, where)
+        _check_size(where, header, member.file_size - stream.tell())
+        values = np.empty(math.prod(header.shape), header.dtype)
+        _fill(stream, values.view(np.uint8), where)
+    if header.fortran:
+        return values.reshape(header.shape[::-1]).T
+    return values.reshape(header.shape)
+
+
+def _fill(stream: IO[bytes], room: NDArray[np.uint8], where: str) -> None:
+    """Read exactly as many bytes as there is room for; the end triggers the checksum."""
+    filled = 0
+    while chunk := stream.read(_CHUNK):
+        room[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
+        filled += len(chunk)
+    if filled < len(room):
+        raise DataError(f"{where} is cut off after {filled} bytes of values: write it again")
+
+
+def _labelled(label: str, name: str, array: NDArray[Any]) -> pl.DataFrame:
+    """Return an array (n,) or (n, d) of labels as a frame of categories."""
+    if array.ndim > 2:
+        raise DataError(
+            f"{label}: array {quoted(name)} has shape {array.shape}, and categories must be (n,) "
+            "or (n, d): reshape it"
+        )
+    table = array.reshape(len(array), -1)
+    columns = [pl.Series(f"{name}_{i}", _native(table[:, i])) for i in range(table.shape[1])]
+    return pl.DataFrame([categories(column) for column in columns])
+
+
+def _native(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column in a type that polars has: this machine's byte order, 64 bits at most."""
+    wide = {"f": np.float64, "i": np.int64, "u": np.uint64, "b": np.bool_}
+    return np.ascontiguousarray(column, dtype=wide[column.dtype.kind])

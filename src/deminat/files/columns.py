@@ -1,0 +1,164 @@
+"""Columns by name or number, and their values as numbers or categories."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from deminat.errors import DataError, printable
+
+__all__ = [
+    "Side",
+    "Table",
+    "categories",
+    "floats",
+    "missing",
+    "pick",
+    "quoted",
+    "resolve",
+    "split",
+    "unknown",
+]
+
+Side: TypeAlias = NDArray[Any] | pl.DataFrame
+
+
+class Table(Protocol):
+    """A file of columns.
+
+    Attributes:
+        label: The path, fit for a message.
+        names: The columns, all different.
+        note: What else to say when a column is not found.
+    """
+
+    @property
+    def label(self) -> str: ...  # noqa: D102
+    @property
+    def names(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def note(self) -> str: ...  # noqa: D102
+
+    def pick(self, groups: Sequence[list[str]], categorical: Collection[str]) -> list[Side]:
+        """Return one side (n, d) for each group of d columns."""
+
+
+def pick(
+    table: Table, x: str | None, y: str | None, categorical: Sequence[str]
+) -> tuple[Side, Side]:
+    """Return the columns `x` and `y` of a table."""
+    if x is None or y is None:
+        raise DataError(
+            f"{table.label}: say which columns are x and which are y with --x NAME --y NAME "
+            f"(several with commas); it has {listing(table.names)}"
+        )
+    groups = [[resolve(table, name) for name in _listed(table, chosen)] for chosen in (x, y)]
+    _check_distinct(table, groups)
+    first, second = table.pick(groups, {resolve(table, name) for name in categorical})
+    return first, second
+
+
+def _listed(table: Table, chosen: str) -> list[str]:
+    """Return the names in a list separated by commas."""
+    try:
+        names = [
+            name for row in csv.reader([chosen], skipinitialspace=True, strict=True) for name in row
+        ]
+    except csv.Error as fault:
+        raise DataError(f"{quoted(chosen)} is not a list of columns ({fault})") from fault
+    names = [name.strip() for name in names]
+    if not names or "" in names:
+        raise DataError(
+            f"{quoted(chosen)} names no column between two commas; {table.label} has "
+            f"{listing(table.names)}"
+        )
+    return names
+
+
+def _check_distinct(table: Table, groups: list[list[str]]) -> None:
+    """Refuse a column that is chosen twice."""
+    x, y = groups
+    both = [name for name in x if name in y]
+    twice = [name for group in groups for name in group if group.count(name) > 1]
+    if both:
+        raise DataError(
+            f"{table.label}: column {quoted(both[0])} is on both sides, and a column tells "
+            "everything about itself: remove it from x or from y"
+        )
+    if twice:
+        raise DataError(f"{table.label}: column {quoted(twice[0])} is named twice: name it once")
+
+
+def _position(table: Table, name: str) -> int | None:
+    """Return where the column called or numbered `name` is."""
+    if name in table.names:
+        return table.names.index(name)
+    number = int(name) if name.isascii() and name.isdecimal() and len(name) < 10 else None
+    return number if number is not None and number < len(table.names) else None
+
+
+def missing(table: Table, name: str) -> bool:
+    """Return whether a table has no column of that name or number."""
+    return _position(table, name) is None
+
+
+def resolve(table: Table, name: str) -> str:
+    """Return the name of the column called or, if there is none, numbered `name`."""
+    position = _position(table, name)
+    if position is None:
+        raise unknown(table.label, "column", name, table.names, table.note)
+    return table.names[position]
+
+
+def unknown(label: str, kind: str, name: str, names: Sequence[str], note: str = "") -> DataError:
+    """Return the error for a name that is not there, with those that are."""
+    alike = {known.casefold(): known for known in names[:1000] if len(known) <= 100}
+    close = difflib.get_close_matches(name.casefold()[:100], alike, n=3)
+    meant = " or ".join(quoted(alike[key]) for key in close)
+    question = f", did you mean {meant}?" if meant else ":"
+    return DataError(
+        f"{label} has no {kind} {quoted(name)}{question} it has {listing(names)}{note}"
+    )
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return the first dozen names and how many there are."""
+    shown = ", ".join(printable(name) for name in names[:12])
+    return shown if len(names) <= 12 else f"{shown}, … ({len(names)} in all)"
+
+
+def quoted(name: object) -> str:
+    """Return a name in quotes, fit for a message."""
+    return f"'{printable(name)}'"
+
+
+def categories(column: pl.Series) -> pl.Series:
+    """Return the values as an Enum of the sorted different values; NaN is null."""
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    text = column.cast(pl.String)
+    return text.cast(pl.Enum(text.drop_nulls().unique().sort()))
+
+
+def floats(column: pl.Series) -> pl.Series:
+    """Return numbers and booleans as Float64; null is NaN."""
+    return column.cast(pl.Float64).fill_null(float("nan"))
+
+
+def split(frame: pl.DataFrame, groups: Sequence[list[str]]) -> list[Side]:
+    """Return the columns of each group: an array (n, d) if all are Float64, else a frame."""
+    return [_side(frame.select(group)) for group in groups]
+
+
+def _side(frame: pl.DataFrame) -> Side:
+    """Return a frame of numbers as an array that can be written to."""
+    if any(dtype != pl.Float64 for dtype in frame.dtypes):
+        return frame
+    array: NDArray[np.float64] = frame.to_numpy(order="c", writable=True)
+    return array

@@ -1,0 +1,249 @@
+"""CSV and its kin: every row is checked before any column is read.
+
+Files without quotes, by far the most, are counted and parsed as raw bytes. Files with quotes
+go through the csv module once, which both counts and parses, so the two cannot disagree.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from deminat.errors import DataError
+from deminat.files.checks import check_room, foreign, shown
+from deminat.files.columns import Side, categories, listing, quoted, split
+from deminat.files.sniff import (
+    DOT_NUMBER,
+    NA_WORDS,
+    first_record,
+    has_header,
+    head,
+    plain_text,
+    rows_of,
+    separator_of,
+    squeeze,
+)
+
+__all__ = ["TextTable", "open_text"]
+
+_DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?$|^\d{1,2}:\d{2}(:\d{2}.*)?$"
+_HEADERLESS = " (there is no header: the first row is all numbers, so columns go by number)"
+# The bytes as read, as decoded, as strings: what a text may take up before it is numbers.
+_BYTES_PER_BYTE = 4
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A text table whose dialect is known and whose values are not parsed yet.
+
+    Attributes:
+        label: The path, fit for a message.
+        names: The columns, all different.
+        note: What else to say when a column is not found.
+        data: UTF-8 lines; the first holds the numbers of the columns if there are no quotes.
+        separator: One character between fields.
+        header: How many lines to leave out.
+        quotes: Whether there are any.
+        dots: Whether a decimal point was seen anywhere, so that a comma cannot be one.
+    """
+
+    label: str
+    names: list[str]
+    note: str
+    data: bytes
+    separator: str
+    header: int
+    quotes: bool
+    dots: bool
+
+    def pick(self, groups: Sequence[list[str]], categorical: Collection[str]) -> list[Side]:
+        """Return one side for each group of columns."""
+        wanted = [name for group in groups for name in group]
+        with foreign(self.label, "CSV"):
+            return split(self._values(wanted, set(categorical)), groups)
+
+    def _values(self, wanted: list[str], labels: set[str]) -> pl.DataFrame:
+        """Return the columns as Float64 or Enum."""
+        frame = self._parse(wanted, labels)
+        numeric = [name for name in wanted if name not in labels]
+        texts = frame.select(name for name in numeric if frame[name].dtype == pl.String)
+        comma = self.separator != "," and not self.dots and _has_decimal_commas(texts)
+        return frame.select(
+            categories(_tidy(column)) if column.name in labels else self._numbers(column, comma)
+            for column in frame
+        )
+
+    def _parse(self, wanted: list[str], labels: set[str]) -> pl.DataFrame:
+        """Return the columns as strings or, those that are plain numbers, as Float64."""
+        if self.quotes or len(self.names) == 1:
+            return self._parse_records(wanted)
+        numeric = [name for name in wanted if name not in labels]
+        try:
+            return self._parse_bytes(wanted, numeric)
+        except pl.exceptions.ComputeError:
+            return self._parse_bytes(wanted, [])
+
+    def _parse_bytes(self, wanted: list[str], numeric: list[str]) -> pl.DataFrame:
+        """Parse lines without quotes; a number that is not plain is a ComputeError."""
+        numbers = {name: str(self.names.index(name)) for name in wanted}
+        frame = pl.read_csv(
+            self.data,
+            columns=list(numbers.values()),
+            separator=self.separator,
+            quote_char=None,
+            infer_schema_length=0,
+            schema_overrides={numbers[name]: pl.Float64 for name in numeric},
+        )
+        return frame.select(pl.col(number).alias(name) for name, number in numbers.items())
+
+    def _parse_records(self, wanted: list[str]) -> pl.DataFrame:
+        """Parse records by the csv module."""
+        take = itemgetter(*(self.names.index(name) for name in wanted))
+        rows = [take(row) for row in self._records()]
+        columns = [rows] if len(wanted) == 1 else list(zip(*rows, strict=True))
+        return pl.DataFrame(
+            [pl.Series(name, cells, pl.String) for name, cells in zip(wanted, columns, strict=True)]
+        )
+
+    def _records(self) -> Iterator[list[str]]:
+        """Yield the fields of each record; there are as many as in the first."""
+        lines = io.TextIOWrapper(io.BytesIO(self.data), "utf-8", newline="\n")
+        spaces = self.separator == " "
+        reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=spaces, strict=True)
+        width = len(self.names)
+        for row in reader:
+            fields = row or [""]
+            if len(fields) != width:
+                raise _ragged(self.label, reader.line_num, len(fields), width)
+            if reader.line_num > self.header:
+                yield fields
+
+    def _numbers(self, column: pl.Series, comma: bool) -> pl.Series:
+        """Return a column as Float64 with NaN for what is missing."""
+        if column.dtype != pl.String:
+            return column.fill_null(float("nan"))
+        cells = _tidy(column)
+        plain = cells.str.replace(",", ".", literal=True) if comma else cells
+        values = plain.cast(pl.Float64, strict=False)
+        wrong = values.is_null() & cells.is_not_null()
+        if wrong.any():
+            words = cells.str.to_lowercase()
+            if not words.drop_nulls().is_in(["true", "false"]).all():
+                raise self._not_numbers(cells, int(wrong.arg_max() or 0))
+            values = (words == "true").cast(pl.Float64)
+        return values.fill_null(float("nan"))
+
+    def _not_numbers(self, cells: pl.Series, row: int) -> DataError:
+        """Return the error for a column whose value in `row` is no number."""
+        where = f"{self.label}: column {quoted(cells.name)}"
+        found = f"{quoted(cells[row])} in row {row + 1}"
+        if re.match(_DATE, cells[row]):
+            return DataError(
+                f"{where} holds dates or times ({found}): turn them into numbers first"
+            )
+        return DataError(
+            f"{where} is not all numbers ({found}): declare it with "
+            f"--categorical {quoted(cells.name)}, or choose another"
+        )
+
+
+def open_text(path: Path) -> TextTable:
+    """Return the table at `path` after checking that its rows are all of one length."""
+    with foreign(path, "CSV"):
+        check_room(path, path.stat().st_size * _BYTES_PER_BYTE)
+        data = plain_text(path)
+        separator, quotes = separator_of(head(data)), b'"' in data
+        data = squeeze(data, quotes) if separator == " " else data
+        return _table(shown(path), data, separator, quotes)
+
+
+def _table(label: str, data: bytes, separator: str, quotes: bool) -> TextTable:
+    """Return the table in `data`."""
+    first, lines = first_record(data, separator)
+    if not first:
+        raise DataError(f"{label}: line 1 is blank: begin with the header or the first row")
+    sample = rows_of(head(data), separator)
+    header = lines if has_header(first, sample[1:], separator) else 0
+    names = _unique(label, first) if header else [str(number) for number in range(len(first))]
+    if header > data.count(b"\n"):
+        raise DataError(f"{label} has a header ({listing(names)}) and no rows: nothing to read")
+    if not quotes:
+        _check_regular(label, data, separator, len(names))
+    return TextTable(
+        label,
+        names,
+        "" if header else _HEADERLESS,
+        data if quotes or len(names) == 1 else _numbered(data, separator, header, len(names)),
+        separator,
+        header,
+        quotes,
+        any(DOT_NUMBER.fullmatch(field.strip()) for row in sample[bool(header) :] for field in row),
+    )
+
+
+def _unique(label: str, first: list[str]) -> list[str]:
+    """Return the names in a header, with pandas' names for those left empty."""
+    names = [name or f"Unnamed: {number}" for number, name in enumerate(first)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"{label} has several columns called {listing(twice)}: give each its own name"
+        )
+    return names
+
+
+def _numbered(data: bytes, separator: str, header: int, width: int) -> bytes:
+    """Return the lines under a header of numbers.
+
+    Whatever the file begins with, polars then sees digits: it takes a text that begins
+    with the bytes of a compressed file (`x^` is enough) for one, and unpacks it.
+    """
+    start = data.index(b"\n") + 1 if header else 0
+    numbers = separator.join(str(number) for number in range(width))
+    return b"".join([numbers.encode(), b"\n", memoryview(data)[start:]])
+
+
+def _check_regular(label: str, data: bytes, separator: str, width: int) -> None:
+    """Refuse lines that do not have `width` fields, by the order of separators and line ends."""
+    mark = separator.encode()
+    others = bytes(set(range(256)) - {10, *mark})
+    found = data.translate(None, others) + b"\n"
+    expected = (mark * (width - 1) + b"\n") * found.count(b"\n")
+    if found == expected:
+        return
+    common = min(len(found), len(expected))
+    differ = np.frombuffer(found, "u1", common) != np.frombuffer(expected, "u1", common)
+    line = int(differ.argmax()) // width
+    fields = data.split(b"\n", line + 1)[line].count(mark) + 1
+    raise _ragged(label, line + 1, fields, width)
+
+
+def _ragged(label: str, line: int, fields: int, width: int) -> DataError:
+    """Return the error for a line that is too long or too short."""
+    has = "is blank or has 1 field" if fields == 1 else f"has {fields} fields"
+    return DataError(
+        f"{label}: line {line} {has} where the first line has {width}: correct it "
+        "(a field that holds the separator needs double quotes)"
+    )
+
+
+def _tidy(cells: pl.Series) -> pl.Series:
+    """Return cells without outer spaces, and null for the words that mean missing."""
+    cells = cells.str.strip_chars()
+    return cells.set(cells.is_in(NA_WORDS), None)
+
+
+def _has_decimal_commas(texts: pl.DataFrame) -> bool:
+    """Return whether there are commas in the cells, and no points."""
+    return any(c.str.contains(",", literal=True).any() for c in texts) and not any(
+        c.str.contains(".", literal=True).any() for c in texts
+    )

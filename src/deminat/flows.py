@@ -1,0 +1,192 @@
+r"""GM: mutual information from three densities, each fitted by a normalising flow.
+
+$I(x; y) = E[\log p(x, y) - \log p(x) - \log p(y)]$ with RealNVP flows (Dinh et al., 2017) for
+the joint and both marginals, trained by maximum likelihood. Flows start from a Gaussian, so they
+excel on Gaussians; errors of three large terms do not cancel elsewhere.
+
+A flow of a single column can only be an affine map, hence the marginals are made normal first:
+that keeps the information and leaves the flows what couples the columns.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from .critics import joint_scores
+from .errors import DataError
+from .estimators import Scales, cross_fit, hold_out, requires_y, score_pairs, some_partners, told
+from .inputs import LEAST_PAIRS, Sample, as_sample
+from .pairs import batches
+from .results import MIResult
+from .scores import Scores, from_pointwise
+from .training import EarlyStopping, Progress, Training, one_thread, train
+from .transforms import RankToNormal, Transform
+
+__all__ = ["FLOW_AUTO", "FLOW_PAPER", "GM", "FlowRatio"]
+
+FLOW_PAPER = Training(halve_at=())
+FLOW_AUTO = Training(
+    batch=256,
+    steps=2000,
+    learning_rate=1e-3,
+    halve_at=(),
+    cosine=True,
+    clip=10.0,
+    stopping=EarlyStopping(gain=1e-3),
+)
+
+
+class FlowRatio(nn.Module):
+    """Three flows whose log densities make a log ratio.
+
+    Args:
+        x_features: Columns of x.
+        y_features: Columns of y.
+        blocks: Coupling blocks of each flow.
+        hidden: Units of the layers of a block.
+    """
+
+    def __init__(
+        self,
+        x_features: int,
+        y_features: int,
+        blocks: int = 3,
+        hidden: Sequence[int] = (256, 256),
+    ):
+        super().__init__()
+        try:
+            from zuko.flows import RealNVP
+        except ImportError as error:
+            raise DataError("method 'gm' needs zuko: pip install 'deminat[flows]'") from error
+        sizes = x_features + y_features, x_features, y_features
+        self.flows = nn.ModuleList(
+            RealNVP(size, transforms=blocks, hidden_features=tuple(hidden)) for size in sizes
+        )
+
+    def log_densities(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return log p(x, y), log p(x) and log p(y), each (n,)."""
+        joint, x_flow, y_flow = self.flows
+        both = torch.cat([x, y], dim=1)
+        return joint().log_prob(both), x_flow().log_prob(x), y_flow().log_prob(y)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the log ratio (n,)."""
+        both, x_alone, y_alone = self.log_densities(x, y)
+        return both - x_alone - y_alone
+
+    def loss(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return minus the mean log likelihood, summed over the three flows."""
+        return -torch.stack(self.log_densities(x, y)).sum(dim=0).mean()
+
+
+@dataclass(eq=False, repr=False)
+class GM(BaseEstimator):  # type: ignore[misc]
+    """The generative model of the paper: flows for the joint and both marginals.
+
+    Args:
+        blocks: Coupling blocks of each flow.
+        hidden: Units of the layers of a block.
+        transform: Map of each side, fitted on the training rows.
+        training: How to train.
+        seed: Of all randomness.
+
+    After `fit`: `flows_` (a `FlowRatio`), `scales_` (the fitted maps), `history_`.
+    """
+
+    blocks: int = 3
+    hidden: Sequence[int] = (256, 256)
+    transform: type[Transform] = RankToNormal
+    training: Training = FLOW_AUTO
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """`gm`."""
+        return "gm"
+
+    def fit(self, x: Any, y: Any) -> Self:
+        """Train on pairs x (n, d), y (n, d')."""
+        return self.fit_sample(as_sample(x, y, least=LEAST_PAIRS))
+
+    def log_ratio(self, x: Any, y: Any) -> NDArray[np.float64]:
+        """Return the log ratio (n,) of pairs, in nats."""
+        check_is_fitted(self)
+        with one_thread():
+            joint = joint_scores(self.flows_, *self.scales_(as_sample(x, y, least=1)))
+        return joint.double().numpy()
+
+    def estimate(self, x: Any, y: Any) -> MIResult:
+        """Return the mutual information of pairs: held-out ones, if it is to be believed."""
+        check_is_fitted(self)
+        sample = as_sample(x, y)
+        pointwise = self.scores(sample, 1).joint
+        return from_pointwise(pointwise, self.name, sample.warnings, told([self.history_]))
+
+    def score(self, x: Any, y: Any) -> float:
+        """Return the mean log likelihood of pairs, for model selection."""
+        check_is_fitted(self)
+        with one_thread():
+            return -_loss_of(*self.scales_(as_sample(x, y, least=1)))(self.flows_)
+
+    def measure(
+        self,
+        sample: Sample,
+        *,
+        folds: int = 5,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> MIResult:
+        """Return the mutual information of all pairs of a sample, by cross-fitting."""
+        fit = cross_fit(self, sample, count=folds, k=1, n_jobs=n_jobs, progress=progress)
+        return from_pointwise(fit.scores.joint, self.name, sample.warnings, fit.diagnostics())
+
+    def fit_sample(self, sample: Sample, progress: Progress | None = None) -> Self:
+        """Train on a checked sample."""
+        if sample.x.ndim > 2 or sample.y.ndim > 2:
+            raise DataError("method 'gm' takes columns, not images; flatten them, or use 'demi'")
+        fitted, held = hold_out(sample, self.training, self.seed)
+        self.n_features_in_ = sample.x.shape[1]
+        self.scales_ = Scales.fit(self.transform, fitted)
+        x, y = self.scales_(fitted)
+        stream = batches(
+            len(x), self.training.batch, None, torch.Generator().manual_seed(self.seed)
+        )
+        with one_thread(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            self.flows_ = FlowRatio(x.shape[1], y.shape[1], self.blocks, self.hidden)
+            self.history_ = train(
+                self.flows_,
+                lambda batch: self.flows_.loss(x[batch.joint], y[batch.joint]),
+                stream,
+                max(1, len(x) // self.training.batch),
+                self.training,
+                held_loss=None if held is None else _loss_of(*self.scales_(held)),
+                progress=progress,
+            )
+        return self
+
+    def scores(self, sample: Sample, k: int) -> Scores:
+        """Score the pairs of a sample and k unpaired partners of each."""
+        others = some_partners(sample, k, self.seed)
+        return score_pairs(self.flows_, *self.scales_(sample), others)
+
+    def __sklearn_tags__(self) -> Tags:
+        return requires_y(super().__sklearn_tags__())
+
+
+def _loss_of(x: Tensor, y: Tensor) -> Callable[[nn.Module], float]:
+    """Return the loss of pairs as a function of the flows, without gradient."""
+
+    @torch.no_grad()
+    def loss(flows: nn.Module) -> float:
+        return -float(torch.stack(flows.log_densities(x, y)).sum(dim=0).mean())  # type: ignore[operator]
+
+    return loss

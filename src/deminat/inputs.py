@@ -1,0 +1,267 @@
+"""Arrays, frames and tensors -> Sample(x, y): every error of input is raised here.
+
+Both sides become float64 arrays of n rows, never cast in place. What cannot be used as it is
+(missing values, strings, unequal lengths) is an error that says what to do; what can be mended
+(constant columns, declared categories) is mended and, where it matters, told in a `Caution`.
+
+**Duplicated rows** are a trap: a copy of a pair on the other side of a split leaks, and a copy
+among the unpaired partners is a joint pair in disguise, which caps the estimate. Yet in
+discrete data equal rows are natural and must stay. Rows are taken for copies when, with repeats
+set aside, the values of one side are nearly all different: chance would not have repeated them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import DataError, printable
+from .results import Caution
+
+__all__ = ["LEAST_PAIRS", "NanPolicy", "Sample", "as_sample"]
+
+NanPolicy = Literal["raise", "omit"]
+
+LEAST_PAIRS = 20  # five folds of four: fewer cannot be trained on and held out
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Pairs that can be trusted to be finite, numeric and of equal length.
+
+    Args:
+        x: (n, ...), float64.
+        y: (n, ...), float64.
+        x_names: What messages call the columns of x.
+        y_names: What messages call the columns of y.
+        labels: (n,) integers, equal for rows that are copies of one observation; `None`
+            where every row stands for itself.
+        warnings: What was mended on the way.
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    x_names: tuple[str, ...] = ()
+    y_names: tuple[str, ...] = ()
+    labels: NDArray[np.int64] | None = None
+    warnings: tuple[Caution, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, rows: NDArray[np.int64]) -> "Sample":
+        """Return the pairs at `rows`."""
+        labels = None if self.labels is None else self.labels[rows]
+        return replace(self, x=self.x[rows], y=self.y[rows], labels=labels)
+
+    def without_constants(self) -> "Sample":
+        """Return the sample less its constant columns; of an all-constant side one stays."""
+        x, x_names, x_told = _varying(self.x, self.x_names, "x")
+        y, y_names, y_told = _varying(self.y, self.y_names, "y")
+        warnings = self.warnings + x_told + y_told
+        return replace(self, x=x, y=y, x_names=x_names, y_names=y_names, warnings=warnings)
+
+    def is_constant(self) -> bool:
+        """Tell whether one side never varies, so that it shares no information."""
+        return any(bool((a == a[:1]).all()) for a in (self.x, self.y))
+
+
+def as_sample(x: Any, y: Any, *, nan: NanPolicy = "raise", least: int = 2) -> Sample:
+    """Check two aligned collections of values and make them a `Sample`.
+
+    Args:
+        x: Array, tensor, frame, series or list; (n,), (n, d) or (n, c, h, w).
+        y: The same number of rows.
+        nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
+        least: The smallest usable number of pairs.
+    """
+    if nan not in ("raise", "omit"):
+        raise ValueError(f'nan must be "raise" or "omit", got {nan!r}')
+    (x, x_names), (y, y_names) = _side(x, "x"), _side(y, "y")
+    if len(x) != len(y):
+        raise DataError(
+            f"x has {len(x)} rows and y has {len(y)}; row i of x must go with row i of y"
+        )
+    finite = _finite_rows(x) & _finite_rows(y)
+    warnings: tuple[Caution, ...] = ()
+    if not finite.all():
+        if nan == "raise":
+            raise DataError(_missing(x, x_names, "x") or _missing(y, y_names, "y"))
+        warnings = (_omitted(int((~finite).sum()), len(finite)),)
+        x, y = x[finite], y[finite]
+    if len(x) < least:
+        raise DataError(f"{_count(len(x))} (n_samples = {len(x)}), at least {least} are needed")
+    labels, told = _copies(x, y)
+    return Sample(x, y, x_names, y_names, labels, warnings + told)
+
+
+def _count(n: int) -> str:
+    return "one sample" if n == 1 else f"only {n} samples"
+
+
+def _side(value: Any, side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return a float64 array (n, ...) and the names of its columns."""
+    frame = nw.from_native(value, pass_through=True, eager_only=True, allow_series=True)
+    if isinstance(frame, nw.Series):
+        frame = frame.to_frame()
+    if isinstance(frame, nw.DataFrame):
+        return _from_frame(frame, side)
+    array = _numeric(_plain(value, side), side)
+    if array.ndim == 0:
+        raise DataError(f"{side} is a single value; pass one value per observation")
+    if array.ndim == 1:
+        array = array[:, None]
+    if 0 in array.shape[1:]:
+        raise DataError(
+            f"{side} has no columns: 0 feature(s) (shape={array.shape}) "
+            "while a minimum of 1 is required."
+        )
+    return array, tuple(f"column {j}" for j in range(array.shape[1]))
+
+
+def _plain(value: Any, side: str) -> NDArray[Any]:
+    if hasattr(value, "detach"):  # a torch tensor, wherever it lives
+        value = value.detach().cpu()
+        value = value.double() if value.is_floating_point() else value
+    if hasattr(value, "toarray"):
+        raise DataError(f"{side} is a sparse matrix; pass {side}.toarray()")
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise DataError(f"{side} is not an array: its rows differ in length") from error
+
+
+def _numeric(array: NDArray[Any], side: str) -> NDArray[np.float64]:
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64)
+    if array.dtype.kind == "c":
+        raise DataError(f"Complex data not supported: {side} is complex; pass its parts as columns")
+    if array.dtype.kind == "O":
+        try:
+            return array.astype(np.float64)
+        except (TypeError, ValueError):
+            pass  # told below, as for strings
+    raise DataError(
+        f"{side} holds {_kind(array)}, argument must be a string or a number: for categories pass "
+        "a frame whose column has a categorical type, or encode them as numbers"
+    )
+
+
+def _kind(array: NDArray[Any]) -> str:
+    if array.dtype.kind in "US":
+        return f"strings such as {printable(repr(str(array.flat[0])))}" if array.size else "strings"
+    if array.dtype.kind == "O":
+        return "objects that are not numbers"
+    return f"values of type {array.dtype}"
+
+
+def _from_frame(frame: nw.DataFrame[Any], side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    if not frame.columns:
+        raise DataError(f"{side} has no columns; choose at least one")
+    blocks = [_from_column(frame[name], side) for name in frame.columns]
+    names = [
+        printable(f"{name}{level}")
+        for name, (_, levels) in zip(frame.columns, blocks, strict=True)
+        for level in levels
+    ]
+    return np.concatenate([block for block, _ in blocks], axis=1), tuple(names)
+
+
+def _from_column(column: nw.Series[Any], side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return a column as floats (n, 1), or a declared category as indicators (n, levels)."""
+    if isinstance(column.dtype, nw.Categorical | nw.Enum):
+        return _one_hot(column)
+    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        floats = column.cast(nw.Float64).to_numpy().astype(np.float64)
+        return floats[:, None], ("",)
+    if column.dtype == nw.Object:
+        return _numeric(column.to_numpy(), f"{side} column {printable(column.name)}")[:, None], (
+            "",
+        )
+    raise DataError(
+        f"column {printable(column.name)} of {side} has type {column.dtype}; if it is a category, "
+        "give it a categorical type (pandas: .astype('category'); polars: .cast(pl.Categorical))"
+    )
+
+
+def _one_hot(column: nw.Series[Any]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    values = np.asarray(column.cast(nw.String).to_list(), dtype=object)
+    missing = np.array([v is None or v != v for v in values])
+    levels = sorted(set(values[~missing]))
+    block = np.stack([values == level for level in levels], axis=1).astype(np.float64)
+    block[missing] = np.nan
+    return block, tuple(f"={level}" for level in levels)
+
+
+def _finite_rows(a: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(np.isfinite(a).reshape(len(a), -1).all(axis=1))
+
+
+def _missing(a: NDArray[np.float64], names: Sequence[str], side: str) -> str | None:
+    """Say where the missing values of one side are, if it has any."""
+    bad = ~np.isfinite(a)
+    if not bad.any():
+        return None
+    per_column = bad.sum(axis=(0, *range(2, a.ndim)))
+    where = ", ".join(f"{names[j]} ({per_column[j]})" for j in np.flatnonzero(per_column)[:5])
+    rows = int(bad.reshape(len(a), -1).any(axis=1).sum())
+    return (
+        f"{side} has NaN or inf (infinity) in {rows} of {len(a)} rows: {where}; "
+        'pass nan="omit" to drop those pairs, or fill them in'
+    )
+
+
+def _omitted(dropped: int, n: int) -> Caution:
+    return Caution(
+        "missing",
+        f"{dropped} of {n} pairs held NaN or inf and were dropped",
+        "The answer speaks of complete pairs only",
+    )
+
+
+def _varying(
+    a: NDArray[np.float64], names: tuple[str, ...], side: str
+) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[Caution, ...]]:
+    """Return the columns that vary, or the first if none does, their names, and what to tell."""
+    varies = (a != a[:1]).any(axis=0)
+    if a.ndim != 2 or varies.all():  # a constant pixel keeps its place in the image
+        return a, names, ()
+    listed = ", ".join(names[j] for j in np.flatnonzero(~varies)[:5])
+    told = Caution(
+        "constant",
+        f"{int((~varies).sum())} constant column(s) of {side} tell nothing: {listed}",
+        "They were left out" if varies.any() else "Nothing varies, so the MI is 0",
+    )
+    keep = varies if varies.any() else np.arange(a.shape[1]) == 0
+    return a[:, keep], tuple(np.asarray(names)[keep]), (told,)
+
+
+def _row_codes(a: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return an integer per row, equal for equal rows."""
+    flat = np.ascontiguousarray(a.reshape(len(a), -1) + 0.0)  # -0.0 equals 0.0
+    rows = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
+    return np.unique(rows, return_inverse=True)[1].astype(np.int64)
+
+
+def _copies(
+    x: NDArray[np.float64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.int64] | None, tuple[Caution, ...]]:
+    """Label the rows that are copies of one another (None where none are); what to tell."""
+    x_codes, y_codes = _row_codes(x), _row_codes(y)
+    labels = _row_codes(np.stack([x_codes, y_codes], axis=1).astype(np.float64))
+    _, first = np.unique(labels, return_index=True)
+    n, distinct = len(labels), len(first)
+    spread = max(len(np.unique(codes[first])) for codes in (x_codes, y_codes)) / max(distinct, 1)
+    if distinct == n or spread < 0.9 or distinct < max(LEAST_PAIRS, 0.02 * n):
+        return None, ()
+    if n - distinct <= 0.01 * n:
+        return labels, ()
+    told = Caution(
+        "duplicates",
+        f"{n - distinct} of {n} rows repeat another row exactly",
+        "Copies are kept together and never taken for unpaired; find out why they are there",
+    )
+    return labels, (told,)

@@ -1,0 +1,310 @@
+r"""The estimators of the paper as two functions of the same scores.
+
+A critic scores pairs: `joint` (n,) for pairs that belong together and `product` (n, k) for
+unpaired ones. At the optimum of every loss here the score is the log ratio
+$f = \log\frac{p(x, y)}{p(x)\,p(y)}$ (for MINE up to a constant, for InfoNCE up to a function of
+x), and an objective is a `loss` to train by with an `estimate` to read off:
+
+| objective   | loss                                 | estimate of I(x; y), in nats             |
+|-------------|--------------------------------------|------------------------------------------|
+| DEMI(alpha) | cross-entropy, prior alpha           | mean f(joint)                            |
+| JSD         | twice the cross-entropy, less 2 log 2 | mean f(joint)                           |
+| CCMI        | cross-entropy                        | mean f(joint) - log mean exp f(product)  |
+| SMILE(tau)  | cross-entropy                        | the same, f(product) clipped to +-tau    |
+| MINE        | minus its estimate, unbiased gradient | mean f(joint) - log mean exp f(product) |
+| NWJ         | minus its estimate                   | 1 + mean f(joint) - mean exp f(product)  |
+| InfoNCE     | minus its estimate                   | log softmax over k + 1, at most log(k+1) |
+
+Those that share the cross-entropy share its training: see `trains_as`. With
+$Z = E_{product}[e^f]$, DEMI = CCMI + log Z: the two differ by how far the classifier is from
+being normalised, which DEMI does not have to estimate.
+
+All functions reduce the last axes, so scores may carry leading axes, (..., n) and (..., n, k).
+Everything stays in log odds: a probability is 1 in float32 beyond 17 nats.
+
+References:
+    Liao et al. (2020), DEMI: Discriminative Estimator of Mutual Information.
+    Belghazi et al. (2018), MINE. Song and Ermon (2020), SMILE. Mukherjee et al. (2020), CCMI.
+    Nguyen et al. (2010), NWJ. van den Oord et al. (2018), InfoNCE. Hjelm et al. (2019), JSD.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+__all__ = [
+    "CCMI",
+    "DEMI",
+    "JSD",
+    "MINE",
+    "NWJ",
+    "SMILE",
+    "InfoNCE",
+    "Loss",
+    "Objective",
+    "training_loss",
+]
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """What every estimator of the paper is; see CONTRIBUTING for how to add one."""
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        ...
+
+    @property
+    def trains_as(self) -> "Objective":
+        """The objective whose training serves this one too; itself if no other does."""
+        ...
+
+    @property
+    def normalised(self) -> bool:
+        """Whether the loss fixes the constant of f, so that f is the log ratio itself."""
+        ...
+
+    def loss(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return what training descends, from scores `joint` (n,) and `product` (n, k)."""
+        ...
+
+    def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the mutual information in nats, from scores of held-out pairs."""
+        ...
+
+
+@dataclass(frozen=True)
+class DEMI:
+    r"""Cross-entropy training, average log-ratio estimate: the method of the paper.
+
+    Args:
+        alpha: Prior probability $\alpha$ of a joint pair. It does not change the optimum.
+        draw: Draw for each training example whether it is a joint pair, as the paper's text
+            does, instead of weighing the two kinds by alpha: the same in expectation, noisier.
+    """
+
+    alpha: float = 0.5
+    draw: bool = False
+    normalised: bool = field(default=True, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha must be in (0, 1), got {self.alpha!r}")
+
+    @property
+    def name(self) -> str:
+        """`demi`, with alpha where it is not 1/2."""
+        return "demi" if self.alpha == 0.5 else f"demi(alpha={self.alpha:g})"
+
+    @property
+    def trains_as(self) -> Objective:
+        """Itself."""
+        return self
+
+    def loss(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the cross-entropy of scores `joint` (n,) and `product` (n, k).
+
+        With `draw` the share of joint pairs among the examples takes the place of alpha.
+        """
+        prior = math.log(self.alpha) - math.log1p(-self.alpha)
+        missed, mistaken = softplus(-joint - prior), softplus(product + prior)
+        if self.draw:
+            examples = missed.shape[-1] + mistaken.shape[-2] * mistaken.shape[-1]
+            return (missed.sum(-1) + mistaken.sum((-2, -1))) / examples
+        return self.alpha * missed.mean(-1) + (1 - self.alpha) * mistaken.mean((-2, -1))
+
+    def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the mutual information in nats; `product` is not needed."""
+        return joint.mean(-1)
+
+
+@dataclass(frozen=True)
+class JSD:
+    """The Jensen-Shannon objective of Deep InfoMax: DEMI at alpha = 1/2 in Fenchel form."""
+
+    name: str = field(default="jsd", init=False)
+    normalised: bool = field(default=True, init=False, repr=False)
+
+    @property
+    def trains_as(self) -> Objective:
+        """DEMI(1/2): the same loss up to scale and a constant."""
+        return DEMI()
+
+    def loss(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return minus twice the Jensen-Shannon lower bound; 0 where nothing can be told."""
+        return softplus(-joint).mean(-1) + softplus(product).mean((-2, -1)) - 2 * math.log(2)
+
+    def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the mutual information in nats; `product` is not needed."""
+        return joint.mean(-1)
+
+
+@dataclass(frozen=True)
+class SMILE:
+    r"""Cross-entropy training, Donsker-Varadhan estimate with clipped scores.
+
+    Args:
+        tau: Scores of unpaired pairs are clipped to $[-\tau, \tau]$; `math.inf` does not clip.
+    """
+
+    tau: float = 5.0
+    normalised: bool = field(default=True, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.tau > 0:
+            raise ValueError(f"tau must be positive, got {self.tau!r}")
+
+    @property
+    def name(self) -> str:
+        """`smile`, with its tau."""
+        return f"smile(tau={self.tau:g})"
+
+    @property
+    def trains_as(self) -> Objective:
+        """DEMI(1/2), as in its authors' code."""
+        return DEMI()
+
+    def loss(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the balanced cross-entropy."""
+        return DEMI().loss(joint, product)
+
+    def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the mutual information in nats."""
+        return donsker_varadhan(joint, product.clamp(-self.tau, self.tau))
+
+
+@dataclass(frozen=True)
+class CCMI:
+    """Cross-entropy training, Donsker-Varadhan estimate."""
+
+    name: str = field(default="ccmi", init=False)
+    normalised: bool = field(default=True, init=False, repr=False)
+
+    @property
+    def trains_as(self) -> Objective:
+        """DEMI(1/2)."""
+        return DEMI()
+
+    def loss(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the balanced cross-entropy."""
+        return DEMI().loss(joint, product)
+
+    def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the mutual information in nats."""
+        return donsker_varadhan(joint, product)
+
+
+@dataclass(frozen=True)
+class MINE:
+    r"""The Donsker-Varadhan bound, trained on itself.
+
+    The gradient of $\log E[e^f]$ over a batch is biased; `with_memory` divides by a moving
+    average of $E[e^f]$ instead of the batch's own.
+
+    Args:
+        rate: Weight of the newest batch in that moving average.
+    """
+
+    rate: float = 0.01
+    name: str = field(default="mine", init=False)
+    normalised: bool = field(default=False, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise ValueError(f"rate must be in (0, 1], got {self.rate!r}")
+
+    @property
+    def trains_as(self) -> Objective:
+        """Itself."""
+        return self
+
+    def loss(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return minus the bound; its gradient is that of this batch alone, hence biased."""
+        return -donsker_varadhan(joint, product)
+
+    def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the lower bound of mutual information, in nats."""
+        return donsker_varadhan(joint, product)
+
+    def with_memory(self) -> Loss:
+        """Return the loss of one training: the value of `loss`, the corrected gradient."""
+        log_average: Tensor | None = None
+
+        def loss(joint: Tensor, product: Tensor) -> Tensor:
+            nonlocal log_average
+            log_mean = _log_mean_exp(product)
+            now = log_mean.detach()
+            if log_average is not None and self.rate < 1:
+                old = log_average + math.log1p(-self.rate)
+                now = torch.logaddexp(old, now + math.log(self.rate))
+            log_average = now
+            slope = (log_mean - log_average).exp() - joint.mean(-1)
+            return slope - slope.detach() - donsker_varadhan(joint, product).detach()
+
+        return loss
+
+
+@dataclass(frozen=True)
+class NWJ:
+    """The bound of Nguyen, Wainwright and Jordan, shifted so that its optimum is f itself."""
+
+    name: str = field(default="nwj", init=False)
+    normalised: bool = field(default=True, init=False, repr=False)
+
+    @property
+    def trains_as(self) -> Objective:
+        """Itself."""
+        return self
+
+    def loss(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return minus the bound."""
+        return -self.estimate(joint, product)
+
+    def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the lower bound of mutual information, in nats."""
+        return 1 + joint.mean(-1) - product.exp().mean((-2, -1))
+
+
+@dataclass(frozen=True)
+class InfoNCE:
+    """Contrastive predictive coding: which of k + 1 partners is the true one?"""
+
+    name: str = field(default="infonce", init=False)
+    normalised: bool = field(default=False, init=False, repr=False)
+
+    @property
+    def trains_as(self) -> Objective:
+        """Itself."""
+        return self
+
+    def loss(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return minus the bound."""
+        return -self.estimate(joint, product)
+
+    def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the lower bound of mutual information, in nats, at most log(k + 1)."""
+        candidates = torch.cat([joint.unsqueeze(-1), product], dim=-1)
+        return (joint - candidates.logsumexp(-1)).mean(-1) + math.log(candidates.shape[-1])
+
+
+def donsker_varadhan(joint: Tensor, product: Tensor) -> Tensor:
+    """Return mean f(joint) - log mean exp f(product)."""
+    return joint.mean(-1) - _log_mean_exp(product)
+
+
+def training_loss(objective: Objective) -> Loss:
+    """Return the loss of one training, with a memory of its own where the objective has one."""
+    with_memory: Callable[[], Loss] | None = getattr(objective, "with_memory", None)
+    return objective.loss if with_memory is None else with_memory()
+
+
+def _log_mean_exp(product: Tensor) -> Tensor:
+    return product.logsumexp((-2, -1)) - math.log(product.shape[-2] * product.shape[-1])

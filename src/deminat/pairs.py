@@ -1,0 +1,121 @@
+r"""Joint batches and their unpaired partners.
+
+An unpaired partner stands for a draw from $p(x)p(y)$, so it must never be a joint pair. If it
+were one with probability $1/K$, the best classifier could not tell the two apart beyond odds of
+$K$, and no estimate could pass $\log K$: in-batch shuffles of 64 cap at 4.2 nats, independent
+draws from 160,000 pairs at 12. A cyclic shift of a shuffled order is a derangement, uses each
+$y$ once, and has no cap. Rows with the same label (copies of one observation) count as the same.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .errors import DataError
+
+__all__ = ["Batch", "batches", "partners"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one training step.
+
+    Args:
+        joint: (b,) rows taken with their own partner.
+        anchors: (c,) rows whose x is taken with another row's y.
+        partners: (c, k) those other rows; `None` for all the other rows of the batch.
+    """
+
+    joint: Tensor
+    anchors: Tensor
+    partners: Tensor | None
+
+
+def partners(n: int, k: int, generator: torch.Generator, labels: Tensor | None = None) -> Tensor:
+    """Return (n, k) rows, none of them the row itself nor one with its label."""
+    order = torch.randperm(n, generator=generator)
+    shifted = torch.empty(n, k, dtype=torch.int64)
+    shifted[order] = _shifts(order, k, generator)
+    return _without_collisions(torch.arange(n), shifted, generator, labels)
+
+
+def batches(
+    n: int,
+    size: int,
+    k: int | None,
+    generator: torch.Generator,
+    *,
+    labels: Tensor | None = None,
+    alpha: float | None = None,
+) -> Iterator[Batch]:
+    """Yield batches for ever, each epoch in a fresh order with fresh partners.
+
+    Args:
+        n: Number of rows.
+        size: Joint pairs a batch, at most n; an incomplete last batch is left out.
+        k: Unpaired partners for each; `None` for all the other rows of the batch.
+        generator: Source of randomness.
+        labels: (n,) rows with equal labels are never partners.
+        alpha: If given, draw for each of 2 `size` examples whether it is a joint pair, with
+            probability alpha, or an unpaired one: the paper's z. Otherwise every row serves as
+            both and the loss weighs the two.
+    """
+    size = min(size, n)
+    while True:
+        order = torch.randperm(n, generator=generator)
+        others = None if k is None else _shifts(order, k, generator)
+        for start in range(0, n - size + 1, size):
+            here = slice(start, start + size)
+            rows = order[here]
+            if others is None:
+                rows = rows if labels is None else _one_per_label(rows, labels)
+                yield Batch(rows, rows, None)
+                continue
+            apart = _without_collisions(rows, others[here], generator, labels)
+            yield (
+                Batch(rows, rows, apart)
+                if alpha is None
+                else _drawn(Batch(rows, rows, apart), alpha, generator)
+            )
+
+
+def _shifts(order: Tensor, k: int, generator: torch.Generator) -> Tensor:
+    """Return (n, k): the shuffled `order` moved on by k different distances."""
+    n = len(order)
+    if not 1 <= k < n:
+        raise DataError(f"{n} rows have {n - 1} unpaired partners each, {k} were asked for")
+    distances = (torch.randperm(n - 1, generator=generator)[:k] + 1).tolist()
+    return torch.stack([order.roll(-d) for d in distances], dim=1)
+
+
+def _without_collisions(
+    rows: Tensor, others: Tensor, generator: torch.Generator, labels: Tensor | None
+) -> Tensor:
+    """Draw again where a partner shares the label of its row, until none does."""
+    if labels is None:
+        return others
+    if bool((labels == labels[0]).all()):
+        raise DataError("all rows are copies of one observation: nothing can be unpaired")
+    mine = labels[rows, None]
+    while bool((same := labels[others] == mine).any()):
+        drawn = torch.randint(len(labels), (int(same.sum()),), generator=generator)
+        others = others.masked_scatter(same, drawn)
+    return others
+
+
+def _one_per_label(rows: Tensor, labels: Tensor) -> Tensor:
+    """Keep the first of the rows that share a label, so that all pairs of the batch differ."""
+    seen: set[int] = set()
+    keep = [not (c in seen or seen.add(c)) for c in labels[rows].tolist()]  # type: ignore[func-returns-value]
+    return rows[torch.tensor(keep)]
+
+
+def _drawn(batch: Batch, alpha: float, generator: torch.Generator) -> Batch:
+    """Let each of two examples a row be joint with probability alpha, unpaired otherwise."""
+    if batch.partners is None:
+        raise ValueError("drawing z needs explicit partners")
+    rows = batch.joint.repeat(2)
+    z = torch.rand(len(rows), generator=generator) < alpha
+    return Batch(rows[z], rows[~z], batch.partners.repeat(2, 1)[~z])

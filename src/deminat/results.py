@@ -1,0 +1,113 @@
+r"""What an answer is: a number with its unit, its error, and what to know before using it.
+
+Inside the library every information is in nats. One nat is $1 / \ln 2 \approx 1.443$ bits.
+"""
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["COVERS", "Caution", "MIResult", "Unit", "nats_to"]
+
+Unit = Literal["nats", "bits"]
+
+COVERS = "spread over pairs; training error not included"
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Something to know before trusting a result.
+
+    Args:
+        code: A short stable word, such as `"duplicates"`.
+        message: What was seen, in a sentence.
+        advice: What to do about it.
+    """
+
+    code: str
+    message: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}. {self.advice}."
+
+
+def nats_to(unit: Unit, nats: float) -> float:
+    """Return an information of so many `nats` in `unit`."""
+    if unit not in ("nats", "bits"):
+        raise ValueError(f'unit must be "nats" or "bits", got {unit!r}')
+    return nats / math.log(2) if unit == "bits" else nats
+
+
+@dataclass(frozen=True)
+class MIResult:
+    """An estimate of mutual information.
+
+    Args:
+        mi: The estimate, in nats. It may be slightly negative: MI never is, its estimates are.
+        standard_error: Standard error of `mi`, in nats. It covers the spread over the pairs
+            that were scored; it does not see the error of training, so it is not a
+            confidence interval for the true MI.
+        n: Number of pairs scored.
+        method: Name of the estimator.
+        pointwise: Log ratio of each pair, in nats, (n,), in the order of the input; pairs
+            dropped by `nan="omit"` are left out. Its mean is `mi`.
+        warnings: What to know before trusting the number.
+        diagnostics: Further figures of the run, by name.
+    """
+
+    mi: float
+    standard_error: float
+    n: int
+    method: str
+    pointwise: NDArray[np.float64] = field(repr=False, compare=False)
+    warnings: tuple[Caution, ...] = ()
+    diagnostics: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def bits(self) -> float:
+        """The estimate in bits."""
+        return nats_to("bits", self.mi)
+
+    def describe(self, unit: Unit = "nats") -> str:
+        """Return one readable line, in `unit`."""
+        mi, error = nats_to(unit, self.mi), nats_to(unit, self.standard_error)
+        line = f"{mi:.3f} {unit}  s.e. {error:.3f} ({COVERS})  n={self.n}  {self.method}"
+        codes = ", ".join(w.code for w in self.warnings)
+        return f"{line}  warnings: {codes}" if codes else line
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("mutual information", f"{self.mi:.3f} nats ({self.bits:.3f} bits)"),
+            ("standard error", f"{self.standard_error:.3f} nats ({COVERS})"),
+            ("pairs", f"{self.n}"),
+            ("method", self.method),
+            *((w.code, f"{w.message}. {w.advice}.") for w in self.warnings),
+        ]
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for name, value in rows
+        )
+        return f"<table>{cells}</table>"
+
+    def to_dict(self, unit: Unit = "nats") -> dict[str, Any]:
+        """Return what JSON can hold, in `unit`: all but the pointwise values."""
+        return {
+            "mi": nats_to(unit, self.mi),
+            "standard_error": nats_to(unit, self.standard_error),
+            "unit": unit,
+            "standard_error_covers": COVERS,
+            "n": self.n,
+            "method": self.method,
+            "warnings": [asdict(w) for w in self.warnings],
+            "diagnostics": dict(self.diagnostics),
+        }

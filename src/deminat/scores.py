@@ -1,0 +1,122 @@
+"""Scores of held-out pairs -> a result: the estimate, its standard error, its diagnostics."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .objectives import Objective
+from .results import Caution, MIResult
+
+__all__ = ["Scores", "cautions", "from_pointwise", "held_out_loss", "read", "standard_error"]
+
+_UNDERPOWERED = 500
+_GROUPS = 50
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Log ratios of pairs that no critic was trained on.
+
+    Args:
+        joint: (n,) of the pairs.
+        product: (n, k) of each x with k partners that are not its own.
+    """
+
+    joint: NDArray[np.float64]
+    product: NDArray[np.float64]
+
+    def tensors(self) -> tuple[Tensor, Tensor]:
+        """Return joint (n,) and product (n, k) as objectives take them."""
+        return torch.from_numpy(self.joint), torch.from_numpy(self.product)
+
+
+def read(
+    objective: Objective,
+    scores: Scores,
+    warnings: tuple[Caution, ...] = (),
+    diagnostics: Mapping[str, Any] | None = None,
+) -> MIResult:
+    """Return what `objective` makes of the scores."""
+    mi = float(objective.estimate(*scores.tensors()))
+    error = standard_error(objective, scores)
+    weights = np.exp(scores.product)
+    figures = {
+        "held_out_loss": held_out_loss(objective, scores),
+        "normaliser": float(weights.mean()),
+        "normaliser_error": float(weights.mean(axis=1).std() / len(weights) ** 0.5),
+    }
+    return MIResult(
+        mi=mi,
+        standard_error=error,
+        n=len(scores.joint),
+        method=objective.name,
+        pointwise=scores.joint - scores.joint.mean() + mi,
+        warnings=warnings + cautions(mi, len(scores.joint)),
+        diagnostics={**figures, **(diagnostics or {})},
+    )
+
+
+def from_pointwise(
+    pointwise: NDArray[np.float64],
+    method: str,
+    warnings: tuple[Caution, ...] = (),
+    diagnostics: Mapping[str, Any] | None = None,
+) -> MIResult:
+    """Return the result of a method whose estimate is the mean of (n,) pointwise values."""
+    mi, n = float(pointwise.mean()), len(pointwise)
+    error = float(pointwise.std(ddof=1) / n**0.5)
+    told = warnings + cautions(mi, n)
+    return MIResult(mi, error, n, method, pointwise, told, diagnostics or {})
+
+
+def held_out_loss(objective: Objective, scores: Scores) -> float:
+    """Return the loss of an objective on scores that were not trained on."""
+    return float(objective.loss(*scores.tensors()))
+
+
+def standard_error(objective: Objective, scores: Scores) -> float:
+    """Return the jackknife standard error of an estimate over blocks of successive pairs.
+
+    It serves every objective, also those that are no plain mean. Blocks of successive rows
+    widen it, as they should, where neighbours are alike.
+    """
+    n = len(scores.joint)
+    joint, product = scores.tensors()
+    edges = np.linspace(0, n, min(_GROUPS, n) + 1).astype(int)
+    keep = torch.ones(n, dtype=torch.bool)
+    left_out = []
+    for start, stop in pairwise(edges):
+        keep[start:stop] = False
+        left_out.append(float(objective.estimate(joint[keep], product[keep])))
+        keep[start:stop] = True
+    groups = len(left_out)
+    return float((groups - 1) ** 0.5 * np.std(left_out))
+
+
+def cautions(mi: float, n: int) -> tuple[Caution, ...]:
+    """Return what any estimate of `mi` nats from `n` pairs should be read with."""
+    found = []
+    if n < _UNDERPOWERED:
+        found.append(
+            Caution(
+                "underpowered",
+                f"{n} pairs are few: weak dependence will be missed",
+                f"Collect {_UNDERPOWERED} or more",
+            )
+        )
+    if mi < 0:
+        found.append(
+            Caution(
+                "negative",
+                "the estimate is below 0, which mutual information never is: on pairs that "
+                "were not trained on, noise reads as likely below 0 as above",
+                "Read it as no dependence found",
+            )
+        )
+    return tuple(found)

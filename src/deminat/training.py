@@ -1,0 +1,250 @@
+"""One visible loop: batches in, better weights out.
+
+The loop knows nothing of pairs or mutual information: it is given a module, an endless stream
+of batches, and a function from a batch to a loss. So critics and flows share it.
+
+With `EarlyStopping` the loss of held-out rows is watched and the weights that were best there,
+the untrained ones included, are restored. A loss that is not finite restores them too and goes
+on at half the rate, three times at most.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from .errors import TrainingError
+
+__all__ = ["EarlyStopping", "History", "Progress", "Training", "one_thread", "share_of", "train"]
+
+T = TypeVar("T")
+Progress = Callable[[float], None]
+
+_RESTARTS = 3
+_REPORT_EVERY = 20
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """When to stop, by the loss of rows that were not trained on.
+
+    Args:
+        held_out: Share of the training rows that is held out for it.
+        every: Steps between two looks.
+        patience: Looks without a gain after which training ends.
+        gain: What the held-out loss must fall by to count.
+    """
+
+    held_out: float = 1 / 6
+    every: int = 50
+    patience: int = 6
+    gain: float = 2e-4
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train; the defaults are the paper's, with the learning rate of its code.
+
+    Args:
+        batch: Joint pairs a step.
+        negatives: Unpaired partners for each. `None` takes all others of the batch where the
+            critic is separable, otherwise 4.
+        epochs: Passes over the training rows.
+        steps: Number of steps, instead of `epochs`.
+        learning_rate: Of Adam, at its highest.
+        halve_at: Epochs after which the rate is halved: 6 and 13 in the authors' code, though
+            not in the paper's text; `()` keeps it constant.
+        cosine: Warm up over 50 steps, then let the rate fall to 0 along a cosine.
+        weight_decay: Decoupled, as in AdamW.
+        clip: Largest norm of the gradient; `None` does not clip.
+        average: Decay of a moving average of the weights, which then are the outcome.
+        stopping: Early stopping; `None` trains to the end.
+    """
+
+    batch: int = 64
+    negatives: int | None = 1
+    epochs: int = 20
+    steps: int | None = None
+    learning_rate: float = 5e-4
+    halve_at: tuple[int, ...] = (6, 13)
+    cosine: bool = False
+    weight_decay: float = 0.0
+    clip: float | None = None
+    average: float | None = None
+    stopping: EarlyStopping | None = None
+
+    def rate(self, step: int, steps: int, epoch: int) -> float:
+        """Return the learning rate of a step."""
+        rate = self.learning_rate * 0.5 ** sum(epoch >= e for e in self.halve_at)
+        if self.cosine:
+            rate *= min(1, (step + 1) / 50) * 0.5 * (1 + math.cos(math.pi * step / steps))
+        return rate
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened in a training.
+
+    Args:
+        steps: Steps taken.
+        best_step: The step whose weights were kept.
+        loss: Mean training loss of the last hundred steps.
+        held_out: Loss of the held-out rows at each look, the first before any step.
+        restarts: How often the loss was not finite and the rate was halved.
+    """
+
+    steps: int
+    best_step: int
+    loss: float
+    held_out: tuple[float, ...]
+    restarts: int
+
+
+def train(
+    module: nn.Module,
+    loss: Callable[[T], Tensor],
+    batches: Iterator[T],
+    epoch_steps: int,
+    settings: Training,
+    *,
+    held_loss: Callable[[nn.Module], float] | None = None,
+    progress: Progress | None = None,
+) -> History:
+    """Train `module` in place, leave its best weights in it, and tell what happened.
+
+    Args:
+        module: What to train.
+        loss: Loss of a batch under the current weights.
+        batches: Endless stream of batches.
+        epoch_steps: Steps that make an epoch.
+        settings: How to train.
+        held_loss: Loss of the held-out rows under a module; needed for early stopping.
+        progress: Called with the share of the steps that is done.
+    """
+    watch = _Watch(module, settings.stopping, held_loss)
+    for restarts in range(_RESTARTS + 1):
+        try:
+            losses = _descend(
+                module, loss, batches, epoch_steps, settings, 0.5**restarts, watch, progress
+            )
+        except _NotFiniteError:
+            module.load_state_dict(watch.best)
+            continue
+        module.load_state_dict(watch.best)
+        module.eval()
+        recent = losses[-100:]
+        held_out = tuple(watch.losses)
+        return History(len(losses), watch.step, sum(recent) / len(recent), held_out, restarts)
+    raise TrainingError(
+        f"training diverged {_RESTARTS + 1} times, at ever lower rates; "
+        "look for extreme values, or lower the learning rate"
+    )
+
+
+def share_of(progress: Progress | None, i: int, count: int) -> Progress | None:
+    """Return the progress of the i-th of `count` like parts of a work."""
+    return None if progress is None else lambda share: progress((i + share) / count)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread: for small networks faster than several, and repeatable."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class _NotFiniteError(Exception):
+    """The loss was NaN or infinite."""
+
+
+class _Watch:
+    """Keeps the weights that did best on held-out rows, or the last ones without any."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        stopping: EarlyStopping | None,
+        held_loss: Callable[[nn.Module], float] | None,
+    ):
+        self.stopping = stopping if held_loss else None
+        self.held_loss = held_loss
+        self.losses: list[float] = []
+        self.best_loss, self.stale = math.inf, 0
+        self.keep(module, step=0)
+        self.look(module, step=0)
+
+    def keep(self, module: nn.Module, step: int) -> None:
+        self.best, self.step = copy.deepcopy(module.state_dict()), step
+
+    def look(self, module: nn.Module, step: int) -> bool:
+        """Judge the weights of `module`, if it is time to; return whether to stop."""
+        if self.stopping is None or self.held_loss is None or step % self.stopping.every:
+            return False
+        module.eval()
+        self.losses.append(self.held_loss(module))
+        module.train()
+        if self.losses[-1] < self.best_loss - self.stopping.gain:
+            self.best_loss, self.stale = self.losses[-1], 0
+            self.keep(module, step)
+        else:
+            self.stale += 1
+        return self.stale >= self.stopping.patience
+
+
+def _descend(
+    module: nn.Module,
+    loss: Callable[[T], Tensor],
+    batches: Iterator[T],
+    epoch_steps: int,
+    settings: Training,
+    slower: float,
+    watch: _Watch,
+    progress: Progress | None,
+) -> list[float]:
+    """Take the steps and return the loss of each; the weights to keep are left in `watch`."""
+    steps = settings.steps or settings.epochs * epoch_steps
+    optimizer = torch.optim.AdamW(
+        module.parameters(), weight_decay=settings.weight_decay, fused=True
+    )
+    averaged = module if settings.average is None else copy.deepcopy(module)
+    losses: list[float] = []
+    module.train()
+    for step, batch in zip(range(1, steps + 1), batches, strict=False):
+        for group in optimizer.param_groups:
+            group["lr"] = slower * settings.rate(step - 1, steps, (step - 1) // epoch_steps)
+        value = loss(batch)
+        losses.append(value.item())
+        if not math.isfinite(losses[-1]):
+            raise _NotFiniteError
+        optimizer.zero_grad()
+        value.backward()  # type: ignore[no-untyped-call]
+        if settings.clip is not None:
+            nn.utils.clip_grad_norm_(module.parameters(), settings.clip)
+        optimizer.step()
+        if settings.average is not None:
+            _move(averaged, module, min(settings.average, (step + 1) / (step + 10)))
+        if progress is not None and step % _REPORT_EVERY == 0:
+            progress(step / steps)
+        if watch.look(averaged, step):
+            break
+    if watch.stopping is None:
+        watch.keep(averaged, len(losses))
+    return losses
+
+
+@torch.no_grad()
+def _move(averaged: nn.Module, module: nn.Module, decay: float) -> None:
+    """Move the moving average towards the current weights; buffers are copied."""
+    for mean, weight in zip(averaged.parameters(), module.parameters(), strict=True):
+        mean.lerp_(weight, 1 - decay)
+    for old, new in zip(averaged.buffers(), module.buffers(), strict=True):
+        old.copy_(new)
