@@ -144,7 +144,8 @@ def batch_scores(critic: nn.Module, x: Tensor, y: Tensor, batch: Batch) -> tuple
     x_rows = torch.cat([batch.joint, anchors])
     y_rows = torch.cat([batch.joint, batch.partners.flatten()])
     scores = critic(x.index_select(0, x_rows), y.index_select(0, y_rows))
-    return scores[:b], scores[b:].view(-1, k)
+    joint, product = torch.split(scores, [b, len(scores) - b])  # one node of the graph, not two
+    return joint, product.view(-1, k)
 
 
 @torch.no_grad()

@@ -54,13 +54,9 @@ class ArrayTable:
     """The columns of a 2-d array (n, d), called 0, 1, ..., d - 1."""
 
     label: str
+    names: list[str]
     values: NDArray[Any]
     note: str = " (columns of an array go by number)"
-
-    @property
-    def names(self) -> list[str]:
-        """The columns."""
-        return [str(number) for number in range(self.values.shape[1])]
 
     def pick(self, groups: Sequence[list[str]], categorical: Collection[str]) -> list[Side]:
         """Return one side for each group of columns, as stored unless one is categorical."""
@@ -81,9 +77,9 @@ class ArrayTable:
     def _frame(self, group: list[str], categorical: Collection[str]) -> pl.DataFrame:
         """Return columns as a frame of Float64 and Enum."""
         check_room(self.label, len(self.values) * len(group) * 24)
-        columns = [pl.Series(name, _native(self.values[:, int(name)])) for name in group]
+        columns = {name: pl.Series(_native(self.values[:, int(name)])) for name in group}
         return pl.DataFrame(
-            [categories(c) if c.name in categorical else floats(c) for c in columns]
+            {n: categories(c) if n in categorical else floats(c) for n, c in columns.items()}
         )
 
 
@@ -95,7 +91,7 @@ def open_npy(path: Path) -> ArrayTable:
             f"{shown(path)} holds one array of shape {values.shape}, which has no columns to "
             "choose from: give two files, one for x and one for y"
         )
-    return ArrayTable(shown(path), values)
+    return ArrayTable(shown(path), [str(number) for number in range(values.shape[1])], values)
 
 
 def map_npy(path: Path) -> NDArray[Any]:
@@ -245,8 +241,9 @@ def _labelled(label: str, name: str, array: NDArray[Any]) -> pl.DataFrame:
             "or (n, d): reshape it"
         )
     table = array.reshape(len(array), -1)
-    columns = [pl.Series(f"{name}_{i}", _native(table[:, i])) for i in range(table.shape[1])]
-    return pl.DataFrame([categories(column) for column in columns])
+    return pl.DataFrame(
+        {f"{name}_{i}": categories(pl.Series(_native(part))) for i, part in enumerate(table.T)}
+    )
 
 
 def _native(column: NDArray[Any]) -> NDArray[Any]:

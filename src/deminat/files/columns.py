@@ -1,10 +1,15 @@
-"""Columns by name or number, and their values as numbers or categories."""
+"""Columns by name or number, and their values as numbers or categories.
+
+Values are worked on as series without a name. To polars a name may be a pattern: it takes a
+column called `*` or `^.*$` for all of them, even where a series does something to itself.
+"""
 
 from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -18,6 +23,7 @@ __all__ = [
     "Table",
     "categories",
     "floats",
+    "listing",
     "missing",
     "pick",
     "quoted",
@@ -30,20 +36,19 @@ Side: TypeAlias = NDArray[Any] | pl.DataFrame
 
 
 class Table(Protocol):
-    """A file of columns.
-
-    Attributes:
-        label: The path, fit for a message.
-        names: The columns, all different.
-        note: What else to say when a column is not found.
-    """
+    """A file of columns."""
 
     @property
-    def label(self) -> str: ...  # noqa: D102
+    def label(self) -> str:
+        """The path, fit for a message."""
+
     @property
-    def names(self) -> Sequence[str]: ...  # noqa: D102
+    def names(self) -> list[str]:
+        """The columns, all different."""
+
     @property
-    def note(self) -> str: ...  # noqa: D102
+    def note(self) -> str:
+        """What else to say when a column is not found."""
 
     def pick(self, groups: Sequence[list[str]], categorical: Collection[str]) -> list[Side]:
         """Return one side (n, d) for each group of d columns."""
@@ -84,8 +89,8 @@ def _listed(table: Table, chosen: str) -> list[str]:
 def _check_distinct(table: Table, groups: list[list[str]]) -> None:
     """Refuse a column that is chosen twice."""
     x, y = groups
-    both = [name for name in x if name in y]
-    twice = [name for group in groups for name in group if group.count(name) > 1]
+    both = sorted(set(x) & set(y))
+    twice = [name for name, count in Counter(x + y).items() if count > 1]
     if both:
         raise DataError(
             f"{table.label}: column {quoted(both[0])} is on both sides, and a column tells "
@@ -151,13 +156,14 @@ def floats(column: pl.Series) -> pl.Series:
     return column.cast(pl.Float64).fill_null(float("nan"))
 
 
-def split(frame: pl.DataFrame, groups: Sequence[list[str]]) -> list[Side]:
+def split(columns: Mapping[str, pl.Series], groups: Sequence[list[str]]) -> list[Side]:
     """Return the columns of each group: an array (n, d) if all are Float64, else a frame."""
-    return [_side(frame.select(group)) for group in groups]
+    return [_side({name: columns[name] for name in group}) for group in groups]
 
 
-def _side(frame: pl.DataFrame) -> Side:
-    """Return a frame of numbers as an array that can be written to."""
+def _side(columns: Mapping[str, pl.Series]) -> Side:
+    """Return columns as a frame or, if all are numbers, as an array that can be written to."""
+    frame = pl.DataFrame(columns)
     if any(dtype != pl.Float64 for dtype in frame.dtypes):
         return frame
     array: NDArray[np.float64] = frame.to_numpy(order="c", writable=True)

@@ -23,29 +23,23 @@ class ParquetTable:
     """A Parquet file whose schema and number of rows are known and whose values are not read."""
 
     path: Path
+    label: str
+    names: list[str]
     schema: dict[str, pl.DataType]
     rows: int
     note: str = ""
 
-    @property
-    def label(self) -> str:
-        """The path, fit for a message."""
-        return shown(self.path)
-
-    @property
-    def names(self) -> list[str]:
-        """The columns."""
-        return list(self.schema)
-
     def pick(self, groups: Sequence[list[str]], categorical: Collection[str]) -> list[Side]:
         """Return one side for each group of columns."""
-        wanted = [name for group in groups for name in group]
+        wanted = {name for group in groups for name in group}
         labels = {name for name in wanted if name in categorical or _is_label(self.schema[name])}
         for name in wanted:
             self._check_type(name, name in labels)
         check_room(self.path, self.rows * len(wanted) * _BYTES_PER_VALUE)
         with foreign(self.path, "Parquet"):
-            frame = pl.read_parquet(self.path.absolute(), columns=wanted, glob=False)
+            # By number: a column called ^.*$ would be taken for a pattern.
+            numbers = [number for number, name in enumerate(self.names) if name in wanted]
+            frame = pl.read_parquet(self.path.absolute(), columns=numbers, glob=False)
             return split(self._values(frame, labels), groups)
 
     def _check_type(self, name: str, is_label: bool) -> None:
@@ -58,26 +52,26 @@ class ParquetTable:
             return
         raise DataError(f"{where} holds dates or times ({dtype}): turn them into numbers first")
 
-    def _values(self, frame: pl.DataFrame, labels: Collection[str]) -> pl.DataFrame:
+    def _values(self, frame: pl.DataFrame, labels: Collection[str]) -> dict[str, pl.Series]:
         """Return the columns as Float64 or Enum."""
         if frame.height != self.rows:
             raise DataError(
                 f"{self.label} declares {self.rows} rows and holds {frame.height}: write it again"
             )
-        for column in frame:
-            some = column.null_count() < frame.height
-            if column.dtype == pl.String and some and column.name not in labels:
-                raise self._is_text(column)
-        return frame.select(
-            categories(column) if column.name in labels else floats(column) for column in frame
-        )
+        columns = {column.name: column.alias("") for column in frame}
+        return {
+            name: categories(column) if name in labels else self._numbers(name, column)
+            for name, column in columns.items()
+        }
 
-    def _is_text(self, column: pl.Series) -> DataError:
-        """Return the error for a column of strings."""
+    def _numbers(self, name: str, column: pl.Series) -> pl.Series:
+        """Return a column as Float64; text is refused."""
+        if column.dtype != pl.String or column.null_count() == len(column):
+            return floats(column)
         row = column.is_not_null().arg_max() or 0
-        return DataError(
-            f"{self.label}: column {quoted(column.name)} is text ({quoted(column[row])} in row "
-            f"{row + 1}): declare it with --categorical {quoted(column.name)}, or store numbers"
+        raise DataError(
+            f"{self.label}: column {quoted(name)} is text ({quoted(column[row])} in row "
+            f"{row + 1}): declare it with --categorical {quoted(name)}, or store numbers"
         )
 
 
@@ -91,7 +85,7 @@ def open_parquet(path: Path) -> ParquetTable:
         raise DataError(
             f"{shown(path)} holds {rows} rows of {len(schema)} columns: nothing to read"
         )
-    return ParquetTable(path, schema, rows)
+    return ParquetTable(path, shown(path), list(schema), schema, rows)
 
 
 def _is_label(dtype: pl.DataType) -> bool:

@@ -11,7 +11,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from deminat.files.sniff import (
 __all__ = ["TextTable", "open_text"]
 
 _DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?$|^\d{1,2}:\d{2}(:\d{2}.*)?$"
+_THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(,\d{3})+\s*$"
 _HEADERLESS = " (there is no header: the first row is all numbers, so columns go by number)"
 # The bytes as read, as decoded, as strings: what a text may take up before it is numbers.
 _BYTES_PER_BYTE = 4
@@ -59,7 +60,7 @@ class TextTable:
     label: str
     names: list[str]
     note: str
-    data: bytes
+    data: bytes = field(repr=False)
     separator: str
     header: int
     quotes: bool
@@ -71,48 +72,55 @@ class TextTable:
         with foreign(self.label, "CSV"):
             return split(self._values(wanted, set(categorical)), groups)
 
-    def _values(self, wanted: list[str], labels: set[str]) -> pl.DataFrame:
+    def _values(self, wanted: list[str], labels: set[str]) -> dict[str, pl.Series]:
         """Return the columns as Float64 or Enum."""
-        frame = self._parse(wanted, labels)
-        numeric = [name for name in wanted if name not in labels]
-        texts = frame.select(name for name in numeric if frame[name].dtype == pl.String)
-        comma = self.separator != "," and not self.dots and _has_decimal_commas(texts)
-        return frame.select(
-            categories(_tidy(column)) if column.name in labels else self._numbers(column, comma)
-            for column in frame
-        )
+        columns = dict(zip(wanted, self._parse(wanted, labels), strict=True))
+        texts = [c for name, c in columns.items() if name not in labels and c.dtype == pl.String]
+        comma = self._decimal_comma(texts)
+        return {
+            name: categories(_tidy(cells)) if name in labels else self._numbers(name, cells, comma)
+            for name, cells in columns.items()
+        }
 
-    def _parse(self, wanted: list[str], labels: set[str]) -> pl.DataFrame:
+    def _decimal_comma(self, texts: list[pl.Series]) -> bool:
+        """Return whether commas in the cells are decimal, as far as can be told.
+
+        Between semicolons 1,234 is 1.234; between tabs it is as likely to be a thousand.
+        """
+        commas = [cells.filter(cells.str.contains(",", literal=True)) for cells in texts]
+        dots = self.dots or any(cells.str.contains(".", literal=True).any() for cells in texts)
+        thousands = all(cells.str.contains(_THOUSANDS).all() for cells in commas)
+        return not dots and (self.separator == ";" or (self.separator != "," and not thousands))
+
+    def _parse(self, wanted: list[str], labels: set[str]) -> list[pl.Series]:
         """Return the columns as strings or, those that are plain numbers, as Float64."""
+        numbers = {name: number for number, name in enumerate(self.names)}
+        chosen = [numbers[name] for name in wanted]
         if self.quotes or len(self.names) == 1:
-            return self._parse_records(wanted)
-        numeric = [name for name in wanted if name not in labels]
+            return self._parse_records(chosen)
         try:
-            return self._parse_bytes(wanted, numeric)
+            return self._parse_bytes(chosen, [numbers[n] for n in wanted if n not in labels])
         except pl.exceptions.ComputeError:
-            return self._parse_bytes(wanted, [])
+            return self._parse_bytes(chosen, [])
 
-    def _parse_bytes(self, wanted: list[str], numeric: list[str]) -> pl.DataFrame:
+    def _parse_bytes(self, chosen: list[int], numeric: list[int]) -> list[pl.Series]:
         """Parse lines without quotes; a number that is not plain is a ComputeError."""
-        numbers = {name: str(self.names.index(name)) for name in wanted}
         frame = pl.read_csv(
             self.data,
-            columns=list(numbers.values()),
+            columns=[str(number) for number in chosen],
             separator=self.separator,
             quote_char=None,
             infer_schema_length=0,
-            schema_overrides={numbers[name]: pl.Float64 for name in numeric},
+            schema_overrides={str(number): pl.Float64 for number in numeric},
         )
-        return frame.select(pl.col(number).alias(name) for name, number in numbers.items())
+        return [frame.get_column(str(number)) for number in chosen]
 
-    def _parse_records(self, wanted: list[str]) -> pl.DataFrame:
+    def _parse_records(self, chosen: list[int]) -> list[pl.Series]:
         """Parse records by the csv module."""
-        take = itemgetter(*(self.names.index(name) for name in wanted))
+        take = itemgetter(*chosen)
         rows = [take(row) for row in self._records()]
-        columns = [rows] if len(wanted) == 1 else list(zip(*rows, strict=True))
-        return pl.DataFrame(
-            [pl.Series(name, cells, pl.String) for name, cells in zip(wanted, columns, strict=True)]
-        )
+        columns = [rows] if len(chosen) == 1 else zip(*rows, strict=True)
+        return [pl.Series("", cells, pl.String) for cells in columns]
 
     def _records(self) -> Iterator[list[str]]:
         """Yield the fields of each record; there are as many as in the first."""
@@ -120,14 +128,20 @@ class TextTable:
         spaces = self.separator == " "
         reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=spaces, strict=True)
         width = len(self.names)
-        for row in reader:
-            fields = row or [""]
-            if len(fields) != width:
-                raise _ragged(self.label, reader.line_num, len(fields), width)
-            if reader.line_num > self.header:
-                yield fields
+        try:
+            for row in reader:
+                fields = row or [""]
+                if len(fields) != width:
+                    raise _ragged(self.label, reader.line_num, len(fields), width)
+                if reader.line_num > self.header:
+                    yield fields
+        except csv.Error as fault:
+            raise DataError(
+                f"{self.label}: line {reader.line_num} cannot be divided into fields ({fault}): "
+                "check that all quotes are closed"
+            ) from fault
 
-    def _numbers(self, column: pl.Series, comma: bool) -> pl.Series:
+    def _numbers(self, name: str, column: pl.Series, comma: bool) -> pl.Series:
         """Return a column as Float64 with NaN for what is missing."""
         if column.dtype != pl.String:
             return column.fill_null(float("nan"))
@@ -138,13 +152,13 @@ class TextTable:
         if wrong.any():
             words = cells.str.to_lowercase()
             if not words.drop_nulls().is_in(["true", "false"]).all():
-                raise self._not_numbers(cells, int(wrong.arg_max() or 0))
+                raise self._not_numbers(name, cells, int(wrong.arg_max() or 0))
             values = (words == "true").cast(pl.Float64)
         return values.fill_null(float("nan"))
 
-    def _not_numbers(self, cells: pl.Series, row: int) -> DataError:
+    def _not_numbers(self, name: str, cells: pl.Series, row: int) -> DataError:
         """Return the error for a column whose value in `row` is no number."""
-        where = f"{self.label}: column {quoted(cells.name)}"
+        where = f"{self.label}: column {quoted(name)}"
         found = f"{quoted(cells[row])} in row {row + 1}"
         if re.match(_DATE, cells[row]):
             return DataError(
@@ -152,7 +166,7 @@ class TextTable:
             )
         return DataError(
             f"{where} is not all numbers ({found}): declare it with "
-            f"--categorical {quoted(cells.name)}, or choose another"
+            f"--categorical {quoted(name)}, or choose another"
         )
 
 
@@ -240,10 +254,3 @@ def _tidy(cells: pl.Series) -> pl.Series:
     """Return cells without outer spaces, and null for the words that mean missing."""
     cells = cells.str.strip_chars()
     return cells.set(cells.is_in(NA_WORDS), None)
-
-
-def _has_decimal_commas(texts: pl.DataFrame) -> bool:
-    """Return whether there are commas in the cells, and no points."""
-    return any(c.str.contains(",", literal=True).any() for c in texts) and not any(
-        c.str.contains(".", literal=True).any() for c in texts
-    )

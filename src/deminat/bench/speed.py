@@ -1,0 +1,129 @@
+"""How close a training step comes to the matrix products that it cannot do without.
+
+Three clocks, in turns, in one process on one thread, so that a busy machine slows all alike:
+
+- `limit`: the matrix products of a step of the paper's network (batch 64 + 64, 40-256-256-1),
+  forward and backward, and nothing else;
+- `deminat`: a step of `training.train` on the paper's settings;
+- `plain`: the same step as it is often written, with a per-row `DataLoader` and a derangement
+  built in Python.
+
+The figure of a clock is the median over rounds of the mean time of a step.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from ..critics import MLPCritic, batch_scores
+from ..objectives import DEMI
+from ..pairs import batches
+from ..training import Training, one_thread, train
+from .runner import Bench, Row, mark
+
+__all__ = ["SPEED"]
+_BATCH, _DIM, _HIDDEN = 64, 20, 256
+_ROWS = 16_000
+
+
+def _rounds(seeds: Sequence[int]) -> list[Row]:
+    return [{"round": seed, "steps": 200} for seed in seeds]
+
+
+def _time_round(cell: Row) -> Row:
+    """Return the milliseconds that a step takes by each clock."""
+    x, y = torch.randn(2, _ROWS, _DIM, generator=torch.Generator().manual_seed(cell["round"]))
+    clocks = {"limit": _limit(), "deminat": _deminat(x, y), "plain": _plain(x, y)}
+    with one_thread():
+        for run in clocks.values():
+            run(20)
+        return {f"{name}_ms": _milliseconds(run, cell["steps"]) for name, run in clocks.items()}
+
+
+def _milliseconds(run: Callable[[int], None], steps: int) -> float:
+    start = time.perf_counter()
+    run(steps)
+    return (time.perf_counter() - start) / steps * 1e3
+
+
+def _verdict(rows: Sequence[Row]) -> list[str]:
+    limit, ours, plain = (
+        statistics.median(row[f"{name}_ms"] for row in rows)
+        for name in ("limit", "deminat", "plain")
+    )
+    of_limit, over_plain = limit / ours, plain / ours
+    return [
+        f"{mark(of_limit >= 0.5)} a step takes {ours:.2f} ms, its matrix products {limit:.2f} ms: "
+        f"{of_limit:.0%} of the limit (at least 50%)",
+        f"{mark(over_plain >= 2)} the plain loop takes {plain:.2f} ms: {over_plain:.2f} times as "
+        "long (at least 2)",
+    ]
+
+
+def _limit() -> Callable[[int], None]:
+    rows = 2 * _BATCH
+    widths = [2 * _DIM, _HIDDEN, _HIDDEN, 1]
+    inputs = [torch.randn(rows, w) for w in widths]
+    weights = [torch.randn(o, i) for i, o in pairwise(widths)]
+    outs = [torch.empty_like(a) for a in inputs]
+    grads = [torch.empty_like(w) for w in weights]
+
+    def run(steps: int) -> None:
+        for _ in range(steps):
+            for i, w in enumerate(weights):
+                torch.mm(inputs[i], w.T, out=outs[i + 1])
+            for i, w in enumerate(weights):
+                torch.mm(inputs[i + 1].T, inputs[i], out=grads[i])
+                if i > 0:  # the data need no gradient
+                    torch.mm(inputs[i + 1], w, out=outs[i])
+
+    return run
+
+
+def _deminat(x: Tensor, y: Tensor) -> Callable[[int], None]:
+    critic = MLPCritic((_DIM,), (_DIM,))
+    stream = batches(len(x), _BATCH, 1, torch.Generator().manual_seed(0))
+
+    def run(steps: int) -> None:
+        train(
+            critic,
+            lambda batch: DEMI().loss(*batch_scores(critic, x, y, batch)),
+            stream,
+            len(x) // _BATCH,
+            Training(steps=steps),
+        )
+
+    return run
+
+
+def _plain(x: Tensor, y: Tensor) -> Callable[[int], None]:
+    critic = MLPCritic((_DIM,), (_DIM,))
+    optimizer = torch.optim.Adam(critic.parameters(), 5e-4)
+    loader = DataLoader(TensorDataset(x, y), _BATCH, shuffle=True)
+    loss_of = nn.BCEWithLogitsLoss()
+    labels = torch.cat([torch.ones(_BATCH), torch.zeros(_BATCH)])
+
+    def run(steps: int) -> None:
+        for _, (a, b) in zip(range(steps), loader, strict=False):
+            shifted = torch.stack([b[(i + 1) % len(b)] for i in range(len(b))])
+            scores = critic(torch.cat([a, a]), torch.cat([b, shifted]))
+            optimizer.zero_grad()
+            loss_of(scores, labels).backward()
+            optimizer.step()
+
+    return run
+
+
+SPEED = Bench(
+    "a training step is near the matrix products that it consists of",
+    _rounds,
+    _time_round,
+    _verdict,
+    runs=15,
+    jobs=1,
+)

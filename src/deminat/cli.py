@@ -1,0 +1,255 @@
+"""The command line: a thin layer over the library.
+
+Data go to stdout and everything said to people goes to stderr, so that a pipe sees only data.
+Exit codes: 0, 2 for bad input (one line, no traceback), 130 when interrupted. Heavy imports wait
+until a command needs them, so that `--help` answers at once.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import __version__
+from .errors import DataError, TrainingError, printable
+
+if TYPE_CHECKING:
+    from .training import Progress
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="How much does X tell you about Y? Mutual information, from two arrays or a file.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Method(StrEnum):
+    """Methods of the command line; a test keeps them equal to `METHODS`."""
+
+    DEMI = "demi"
+    JSD = "jsd"
+    CCMI = "ccmi"
+    SMILE = "smile"
+    MINE = "mine"
+    NWJ = "nwj"
+    INFONCE = "infonce"
+    GM = "gm"
+    KSG = "ksg"
+    GAUSSIAN = "gaussian"
+    COPULA = "copula"
+
+
+class Preset(StrEnum):
+    """Presets of the command line."""
+
+    AUTO = "auto"
+    PAPER = "paper"
+
+
+class Unit(StrEnum):
+    """Units of the command line."""
+
+    NATS = "nats"
+    BITS = "bits"
+
+
+class Nan(StrEnum):
+    """What to do with missing values."""
+
+    RAISE = "raise"
+    OMIT = "omit"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Jobs = Annotated[int, typer.Option(help="Processes to use; the answer does not depend on it.")]
+
+
+def main() -> None:
+    """Run the command line; errors that a user can mend are one line on stderr."""
+    try:
+        app(standalone_mode=True)
+    except (DataError, TrainingError, ValueError) as error:
+        _say(f"error: {error}")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        sys.exit(130)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"deminat {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def estimate(
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, TXT, Parquet, NPY or NPZ.")],
+    y_file: Annotated[Path | None, typer.Argument(help="A second file, of y alone.")] = None,
+    x: Annotated[str | None, typer.Option(help="Columns of x: names or numbers, a,b,c.")] = None,
+    y: Annotated[str | None, typer.Option(help="Columns of y.")] = None,
+    categorical: Annotated[str, typer.Option(help="Columns that are categories: a,b.")] = "",
+    method: Annotated[list[Method] | None, typer.Option(help="May be given again.")] = None,
+    preset: Annotated[Preset, typer.Option(help="Recipe of trained methods.")] = Preset.AUTO,
+    folds: Annotated[int, typer.Option(help="Each pair is scored by a critic of the others.")] = 5,
+    seed: Annotated[int, typer.Option(help="One seed gives one answer.")] = 0,
+    nan: Annotated[Nan, typer.Option(help="Refuse missing values or omit their pairs.")] = (
+        Nan.RAISE
+    ),
+    unit: Annotated[Unit, typer.Option(help="Unit of the answer.")] = Unit.NATS,
+    jobs: Jobs = 1,
+    as_json: Json = False,
+) -> None:
+    """Estimate the mutual information of columns of a file, or of two files.
+
+    deminat estimate cells.parquet --x raf --y mek
+
+    deminat estimate x.npy y.npy --method demi --method ksg
+    """
+    from . import files
+
+    labels = [name for name in categorical.split(",") if name]
+    if y_file is None:
+        pair = files.read(file, x, y, categorical=labels)
+    elif x is None and y is None:
+        pair = files.read_pair(file, y_file, categorical=labels)
+    else:
+        raise DataError("two files stand for x and y whole; leave --x and --y out, or one file")
+
+    with _progress("estimating") as progress:
+        from .api import compare
+
+        results = compare(
+            *pair,
+            methods=[m.value for m in method or [Method.DEMI]],
+            preset=preset.value,
+            folds=folds,
+            seed=seed,
+            nan=nan.value,
+            n_jobs=jobs,
+            progress=progress,
+        )
+    told = [result.to_dict(unit.value) for result in results]
+    if as_json:
+        typer.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+        return
+    for result in results:
+        typer.echo(result.describe(unit.value))
+    for caution in dict.fromkeys(w for result in results for w in result.warnings):
+        _say(f"warning: {caution}")
+
+
+@app.command()
+def tasks(as_json: Json = False) -> None:
+    """List the distributions with known mutual information."""
+    from .tasks import bmi_tasks
+
+    rows = [
+        {"name": t.name, "mi": t.mi, "unit": "nats", "dim_x": t.dim_x, "dim_y": t.dim_y}
+        for t in bmi_tasks()
+    ]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    width = max(len(str(row["name"])) for row in rows)
+    for row in rows:
+        typer.echo(f"{row['name']:<{width}}  {row['mi']:.5f} nats  {row['dim_x']} x {row['dim_y']}")
+    _say("also: gaussian-20d-10nats and cubic-20d-10nats, for any dimension and MI")
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Show versions, device and threads, and test the estimator in about five seconds."""
+    from .doctor import examine
+
+    with _progress("testing") as progress:
+        report = examine(progress)
+    if as_json:
+        typer.echo(json.dumps(report, indent=2))
+    else:
+        for name, value in report.items():
+            typer.echo(f"{name:<14} {value}")
+    if report["self_test"] != "passed":
+        raise typer.Exit(1)
+
+
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(help="speed, gaussian, cap, alpha or independent.")],
+    runs: Annotated[int | None, typer.Option(help="Number of seeds or rounds.")] = None,
+    first: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="CSV of rows; goes on after those in it.")] = (
+        None
+    ),
+    jobs: Annotated[int | None, typer.Option(help="Processes to use.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure speed or accuracy, with a verdict on what is claimed of it."""
+    from .bench import BENCHES, run_bench
+
+    if name not in BENCHES:
+        raise DataError(f"no bench {printable(name)}; there are {', '.join(BENCHES)}")
+    chosen = BENCHES[name]
+    seeds = range(first, first + (runs or chosen.runs))
+    total, rows = len(chosen.cells(seeds)), []
+    _say(f"claim: {chosen.claim}")
+    with _progress(name) as progress:
+        for row in run_bench(chosen, seeds, out, jobs or chosen.jobs):
+            rows.append(row)
+            if progress:
+                progress(len(rows) / total)
+    _table(rows, as_json)
+    for line in chosen.verdict(rows):
+        _say(line)
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _table(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    cells = [list(rows[0])] + [[_cell(value) for value in row.values()] for row in rows]
+    widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
+    for row in cells:
+        typer.echo("  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)))
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator["Progress | None"]:
+    """Show a bar on a terminal, at once; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.progress import TimeElapsedColumn as Elapsed
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = TextColumn(what), BarColumn(), TaskProgressColumn(), Elapsed(), Remaining()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
