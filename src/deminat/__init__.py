@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import datasets, tasks
+    from . import datasets as datasets
+    from . import tasks as tasks
     from .api import METHODS, compare, estimate
     from .classical import KSG, Gaussian
     from .critics import ConvCritic, MLPCritic, SeparableCritic

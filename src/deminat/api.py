@@ -186,7 +186,7 @@ def estimator_for(
 
 def _flows(preset: Preset, seed: int) -> GM:
     if preset == "paper":
-        return GM(transform=Standardize, training=FLOW_PAPER, seed=seed)
+        return GM(scaling=Standardize, training=FLOW_PAPER, seed=seed)
     return GM(seed=seed)
 
 
@@ -195,6 +195,8 @@ def _neural(objective: Objective, preset: Preset, sample: Sample | None, seed: i
     if preset == "auto" and not image:
         return Estimator(objective, seed=seed)
     training = PAPER if preset == "paper" else replace(PAPER, halve_at=(), stopping=AUTO.stopping)
+    if objective.trains_as is objective and not isinstance(objective, DEMI):
+        training = replace(training, batch=64, epochs=20)  # no label z: 64 pairs a batch
     if isinstance(objective, InfoNCE):  # of a batch, all others: its ceiling is log(batch)
         training = replace(training, negatives=training.batch - 1)
     critic = ConvCritic if image else MLPCritic
@@ -212,7 +214,7 @@ def _by_training(estimators: Sequence[MIEstimator]) -> dict[Any, list[int]]:
     for i, e in enumerate(estimators):
         key: Any = i
         if isinstance(e, Estimator):
-            key = e.objective.trains_as, e.critic, e.transform, e.training, e.seed
+            key = e.objective.trains_as, e.critic, e.scaling, e.training, e.seed
         groups.setdefault(key, []).append(i)
     return groups
 

@@ -79,9 +79,6 @@ def main() -> None:
     except (DataError, TrainingError, ValueError) as error:
         _say(f"error: {error}")
         sys.exit(2)
-    except KeyboardInterrupt:
-        _say("interrupted")
-        sys.exit(130)
 
 
 def _version(wanted: bool) -> None:

@@ -115,8 +115,8 @@ def same_shape(side: str, shape: tuple[int, ...], fitted: tuple[int, ...]) -> No
     """Refuse rows of another shape than those of the fit."""
     if shape != fitted:
         raise DataError(
-            f"{side} has {shape[0]} features, but the estimator is expecting {fitted[0]} features "
-            f"as input: it was fitted on rows of shape {fitted}, not {shape}"
+            f"{side.upper()} has {shape[0]} features, but deminat is expecting {fitted[0]} "
+            f"features as input: rows of shape {fitted} as in the fit, not {shape}"
         )
 
 
@@ -150,7 +150,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     Args:
         objective: What to train by and how to read off the information.
         critic: Constructor of the critic, called with the shapes of one x and one y.
-        transform: Map of each side, fitted on the training rows.
+        scaling: Map of each side, fitted on the training rows.
         training: How to train.
         seed: Of all randomness.
 
@@ -159,7 +159,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     objective: Objective = DEMI()  # noqa: RUF009 - it is frozen
     critic: CriticFactory = SeparableCritic
-    transform: type[Transform] = Views
+    scaling: type[Transform] = Views
     training: Training = AUTO
     seed: int = 0
 
@@ -225,7 +225,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Train on a checked sample."""
         fitted, held = hold_out(sample, self.training, self.seed)
         self.n_features_in_ = sample.x.shape[1]
-        self.scales_ = Scales.fit(self.transform, fitted)
+        self.scales_ = Scales.fit(self.scaling, fitted)
         self.offset_ = 0.0
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)  # of a critic's own initial weights and dropout

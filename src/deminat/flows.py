@@ -32,7 +32,7 @@ from .transforms import RankToNormal, Transform
 
 __all__ = ["FLOW_AUTO", "FLOW_PAPER", "GM", "FlowRatio"]
 
-FLOW_PAPER = Training(halve_at=())
+FLOW_PAPER = Training(batch=64, epochs=20, halve_at=())
 FLOW_AUTO = Training(
     batch=256,
     steps=2000,
@@ -94,7 +94,7 @@ class GM(BaseEstimator):  # type: ignore[misc]
     Args:
         blocks: Coupling blocks of each flow.
         hidden: Units of the layers of a block.
-        transform: Map of each side, fitted on the training rows.
+        scaling: Map of each side, fitted on the training rows.
         training: How to train.
         seed: Of all randomness.
 
@@ -103,7 +103,7 @@ class GM(BaseEstimator):  # type: ignore[misc]
 
     blocks: int = 3
     hidden: Sequence[int] = (256, 256)
-    transform: type[Transform] = RankToNormal
+    scaling: type[Transform] = RankToNormal
     training: Training = FLOW_AUTO
     seed: int = 0
 
@@ -154,7 +154,7 @@ class GM(BaseEstimator):  # type: ignore[misc]
             raise DataError("method 'gm' takes columns, not images; flatten them, or use 'demi'")
         fitted, held = hold_out(sample, self.training, self.seed)
         self.n_features_in_ = sample.x.shape[1]
-        self.scales_ = Scales.fit(self.transform, fitted)
+        self.scales_ = Scales.fit(self.scaling, fitted)
         x, y = self.scales_(fitted)
         stream = batches(
             len(x), self.training.batch, None, torch.Generator().manual_seed(self.seed)

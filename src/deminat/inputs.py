@@ -93,13 +93,9 @@ def as_sample(x: Any, y: Any, *, nan: NanPolicy = "raise", least: int = 2) -> Sa
         warnings = (_omitted(int((~finite).sum()), len(finite)),)
         x, y = x[finite], y[finite]
     if len(x) < least:
-        raise DataError(f"{_count(len(x))} (n_samples = {len(x)}), at least {least} are needed")
+        raise DataError(f"n_samples = {len(x)} is too few; at least {least} pairs are needed")
     labels, told = _copies(x, y)
     return Sample(x, y, x_names, y_names, labels, warnings + told)
-
-
-def _count(n: int) -> str:
-    return "one sample" if n == 1 else f"only {n} samples"
 
 
 def _side(value: Any, side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
@@ -123,6 +119,8 @@ def _side(value: Any, side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
 
 
 def _plain(value: Any, side: str) -> NDArray[Any]:
+    if value is None:
+        raise DataError(f"requires y to be passed, but the target {side} is None")
     if hasattr(value, "detach"):  # a torch tensor, wherever it lives
         value = value.detach().cpu()
         value = value.double() if value.is_floating_point() else value
@@ -138,15 +136,15 @@ def _numeric(array: NDArray[Any], side: str) -> NDArray[np.float64]:
     if array.dtype.kind in "biuf":
         return array.astype(np.float64)
     if array.dtype.kind == "c":
-        raise DataError(f"Complex data not supported: {side} is complex; pass its parts as columns")
+        raise DataError(f"Complex data not supported: pass the parts of {side} as columns")
     if array.dtype.kind == "O":
         try:
             return array.astype(np.float64)
         except (TypeError, ValueError):
             pass  # told below, as for strings
     raise DataError(
-        f"{side} holds {_kind(array)}, argument must be a string or a number: for categories pass "
-        "a frame whose column has a categorical type, or encode them as numbers"
+        f"{side} holds {_kind(array)}; for categories pass a frame whose column has a categorical "
+        "type, or encode them as numbers"
     )
 
 
@@ -161,7 +159,7 @@ def _kind(array: NDArray[Any]) -> str:
 def _from_frame(frame: nw.DataFrame[Any], side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     if not frame.columns:
         raise DataError(f"{side} has no columns; choose at least one")
-    blocks = [_from_column(frame[name], side) for name in frame.columns]
+    blocks = [_from_column(frame.get_column(name), side) for name in frame.columns]
     names = [
         printable(f"{name}{level}")
         for name, (_, levels) in zip(frame.columns, blocks, strict=True)
@@ -209,8 +207,8 @@ def _missing(a: NDArray[np.float64], names: Sequence[str], side: str) -> str | N
     where = ", ".join(f"{names[j]} ({per_column[j]})" for j in np.flatnonzero(per_column)[:5])
     rows = int(bad.reshape(len(a), -1).any(axis=1).sum())
     return (
-        f"{side} has NaN or inf (infinity) in {rows} of {len(a)} rows: {where}; "
-        'pass nan="omit" to drop those pairs, or fill them in'
+        f"{side} has NaN or inf in {rows} of {len(a)} rows: {where}; "
+        "omit those pairs (nan='omit', --nan omit) or fill them in"
     )
 
 

@@ -117,8 +117,8 @@ class DEMI:
         prior = math.log(self.alpha) - math.log1p(-self.alpha)
         missed, mistaken = softplus(-joint - prior), softplus(product + prior)
         if self.draw:
-            examples = missed.shape[-1] + mistaken.shape[-2] * mistaken.shape[-1]
-            return (missed.sum(-1) + mistaken.sum((-2, -1))) / examples
+            examples = missed.shape[-1] + mistaken.shape[-2]
+            return (missed.sum(-1) + mistaken.mean(-1).sum(-1)) / examples
         return self.alpha * missed.mean(-1) + (1 - self.alpha) * mistaken.mean((-2, -1))
 
     def estimate(self, joint: Tensor, product: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ def partners(n: int, k: int, generator: torch.Generator, labels: Tensor | None =
     order = torch.randperm(n, generator=generator)
     shifted = torch.empty(n, k, dtype=torch.int64)
     shifted[order] = _shifts(order, k, generator)
-    return _without_collisions(torch.arange(n), shifted, generator, labels)
+    return shifted if labels is None else _apart(shifted, labels, generator)
 
 
 def batches(
@@ -65,20 +65,15 @@ def batches(
     size = min(size, n)
     while True:
         order = torch.randperm(n, generator=generator)
-        others = None if k is None else _shifts(order, k, generator)
+        others = None if k is None else partners(n, k, generator, labels)
         for start in range(0, n - size + 1, size):
-            here = slice(start, start + size)
-            rows = order[here]
+            rows = order[start : start + size]
             if others is None:
                 rows = rows if labels is None else _one_per_label(rows, labels)
                 yield Batch(rows, rows, None)
-                continue
-            apart = _without_collisions(rows, others[here], generator, labels)
-            yield (
-                Batch(rows, rows, apart)
-                if alpha is None
-                else _drawn(Batch(rows, rows, apart), alpha, generator)
-            )
+            else:
+                batch = Batch(rows, rows, others[rows])
+                yield batch if alpha is None else _drawn(batch, alpha, generator)
 
 
 def _shifts(order: Tensor, k: int, generator: torch.Generator) -> Tensor:
@@ -90,16 +85,11 @@ def _shifts(order: Tensor, k: int, generator: torch.Generator) -> Tensor:
     return torch.stack([order.roll(-d) for d in distances], dim=1)
 
 
-def _without_collisions(
-    rows: Tensor, others: Tensor, generator: torch.Generator, labels: Tensor | None
-) -> Tensor:
-    """Draw again where a partner shares the label of its row, until none does."""
-    if labels is None:
-        return others
+def _apart(others: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw again where a partner (n, k) shares the label of its row, until none does."""
     if bool((labels == labels[0]).all()):
         raise DataError("all rows are copies of one observation: nothing can be unpaired")
-    mine = labels[rows, None]
-    while bool((same := labels[others] == mine).any()):
+    while bool((same := labels[others] == labels[:, None]).any()):
         drawn = torch.randint(len(labels), (int(same.sum()),), generator=generator)
         others = others.masked_scatter(same, drawn)
     return others

@@ -48,17 +48,20 @@ class EarlyStopping:
 
 @dataclass(frozen=True)
 class Training:
-    """How to train; the defaults are the paper's, with the learning rate of its code.
+    """How to train; the defaults are the paper's, with the learning rates of its code.
+
+    The paper's mini-batch of 64 examples holds 32 joint and 32 unpaired pairs, and its 20 epochs
+    over as many examples as there are pairs are 10 passes over the pairs.
 
     Args:
         batch: Joint pairs a step.
         negatives: Unpaired partners for each. `None` takes all others of the batch where the
             critic is separable, otherwise 4.
-        epochs: Passes over the training rows.
+        epochs: Passes over the training pairs.
         steps: Number of steps, instead of `epochs`.
         learning_rate: Of Adam, at its highest.
-        halve_at: Epochs after which the rate is halved: 6 and 13 in the authors' code, though
-            not in the paper's text; `()` keeps it constant.
+        halve_at: Shares of the training after which the rate is halved: 6 and 13 epochs of 20
+            in the authors' code, though not in the paper's text; `()` keeps it constant.
         cosine: Warm up over 50 steps, then let the rate fall to 0 along a cosine.
         weight_decay: Decoupled, as in AdamW.
         clip: Largest norm of the gradient; `None` does not clip.
@@ -66,21 +69,21 @@ class Training:
         stopping: Early stopping; `None` trains to the end.
     """
 
-    batch: int = 64
+    batch: int = 32
     negatives: int | None = 1
-    epochs: int = 20
+    epochs: int = 10
     steps: int | None = None
     learning_rate: float = 5e-4
-    halve_at: tuple[int, ...] = (6, 13)
+    halve_at: tuple[float, ...] = (0.3, 0.65)
     cosine: bool = False
     weight_decay: float = 0.0
     clip: float | None = None
     average: float | None = None
     stopping: EarlyStopping | None = None
 
-    def rate(self, step: int, steps: int, epoch: int) -> float:
-        """Return the learning rate of a step."""
-        rate = self.learning_rate * 0.5 ** sum(epoch >= e for e in self.halve_at)
+    def rate(self, step: int, steps: int) -> float:
+        """Return the learning rate of a step, counted from 0."""
+        rate = self.learning_rate * 0.5 ** sum(step >= share * steps for share in self.halve_at)
         if self.cosine:
             rate *= min(1, (step + 1) / 50) * 0.5 * (1 + math.cos(math.pi * step / steps))
         return rate
@@ -186,8 +189,8 @@ class _Watch:
         self.best, self.step = copy.deepcopy(module.state_dict()), step
 
     def look(self, module: nn.Module, step: int) -> bool:
-        """Judge the weights of `module`, if it is time to; return whether to stop."""
-        if self.stopping is None or self.held_loss is None or step % self.stopping.every:
+        """Judge the weights of `module`; return whether to stop."""
+        if self.stopping is None or self.held_loss is None:
             return False
         module.eval()
         self.losses.append(self.held_loss(module))
@@ -220,7 +223,7 @@ def _descend(
     module.train()
     for step, batch in zip(range(1, steps + 1), batches, strict=False):
         for group in optimizer.param_groups:
-            group["lr"] = slower * settings.rate(step - 1, steps, (step - 1) // epoch_steps)
+            group["lr"] = slower * settings.rate(step - 1, steps)
         value = loss(batch)
         losses.append(value.item())
         if not math.isfinite(losses[-1]):
@@ -234,7 +237,9 @@ def _descend(
             _move(averaged, module, min(settings.average, (step + 1) / (step + 10)))
         if progress is not None and step % _REPORT_EVERY == 0:
             progress(step / steps)
-        if watch.look(averaged, step):
+        if watch.stopping is None:
+            continue
+        if (step % watch.stopping.every == 0 or step == steps) and watch.look(averaged, step):
             break
     if watch.stopping is None:
         watch.keep(averaged, len(losses))

@@ -53,10 +53,9 @@ def read(
         categorical: Columns (arrays of a .npz) that hold labels rather than quantities.
 
     Returns:
-        Two sides of n rows. A side is a float64 array (n, d); the array as it is stored, for
-        .npy and .npz; or, if a column of it is categorical, a polars frame in which
-        that column has dtype Enum and the others Float64. What is missing is NaN, or null in
-        a categorical column; in text, so are NA, N/A, NaN, null, None, ? and -.
+        Two sides of n rows: for a table a polars frame, Float64 and, where a column is
+        categorical, Enum; for .npy and .npz the array as it is stored. What is missing is NaN,
+        or null in a categorical column; in text, so are NA, N/A, NaN, null, None, ? and -.
 
     Raises:
         DataError: If the file cannot be read, or the columns are not there or not numbers.

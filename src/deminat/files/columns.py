@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
@@ -157,14 +156,5 @@ def floats(column: pl.Series) -> pl.Series:
 
 
 def split(columns: Mapping[str, pl.Series], groups: Sequence[list[str]]) -> list[Side]:
-    """Return the columns of each group: an array (n, d) if all are Float64, else a frame."""
-    return [_side({name: columns[name] for name in group}) for group in groups]
-
-
-def _side(columns: Mapping[str, pl.Series]) -> Side:
-    """Return columns as a frame or, if all are numbers, as an array that can be written to."""
-    frame = pl.DataFrame(columns)
-    if any(dtype != pl.Float64 for dtype in frame.dtypes):
-        return frame
-    array: NDArray[np.float64] = frame.to_numpy(order="c", writable=True)
-    return array
+    """Return the columns of each group as a frame, so that messages can name them."""
+    return [pl.DataFrame({name: columns[name] for name in group}) for group in groups]

@@ -1,0 +1,34 @@
+"""How much does the protein raf tell about mek? 7,466 human immune cells, Sachs et al. (2005).
+
+Run it: `python examples/raf_mek.py [FOLDER]`. It prints three estimates and saves a figure.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import deminat
+from deminat.plotting import save_comparison
+
+
+def main(folder: Path) -> None:
+    """Estimate, print, draw."""
+    cells = deminat.datasets.sachs()
+    raf, mek = (np.log(cells[name].to_numpy()) for name in ("raf", "mek"))
+
+    print("estimating raf-mek by DEMI (5 critics, each scoring cells it never saw) ...", flush=True)
+    results = deminat.compare(raf, mek, methods=["demi", "ksg", "gaussian"], n_jobs=2)
+    for result in results:
+        print(result)
+        for caution in result.warnings:
+            print(f"  {caution}")
+
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = folder / "raf_mek.png"
+    save_comparison(figure, raf, mek, results, ("log raf", "log mek"))
+    print(f"figure: {figure}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "demo"))

@@ -1,0 +1,27 @@
+"""What several test files use."""
+
+from dataclasses import replace
+from functools import partial
+
+from deminat import DEMI, GM, KSG, MINE, NWJ, Estimator, Gaussian, InfoNCE, MLPCritic, Standardize
+from deminat.estimators import AUTO
+from deminat.flows import FLOW_AUTO
+from deminat.training import EarlyStopping
+
+QUICK = replace(AUTO, batch=64, steps=20, average=None, stopping=EarlyStopping(every=10))
+
+# One of each kind of estimator, trained so briefly that a contract can be checked in seconds.
+QUICK_ESTIMATORS = {
+    "demi": Estimator(training=QUICK),
+    "demi-concat": Estimator(
+        DEMI(0.25), partial(MLPCritic, hidden=(32,)), Standardize, replace(QUICK, negatives=2)
+    ),
+    "demi-drawn": Estimator(DEMI(0.25, draw=True), training=QUICK),
+    "mine": Estimator(MINE(), training=QUICK),
+    "nwj": Estimator(NWJ(), training=QUICK),
+    "infonce": Estimator(InfoNCE(), training=QUICK),
+    "gm": GM(hidden=(16,), training=replace(FLOW_AUTO, batch=64, steps=12)),
+    "ksg": KSG(),
+    "gaussian": Gaussian(),
+    "copula": Gaussian(ranks=True),
+}

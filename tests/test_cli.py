@@ -1,0 +1,216 @@
+"""The command line as a user meets it: real files, real processes, exit codes, two streams."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from deminat.api import METHODS
+from deminat.cli import Method, app
+from deminat.tasks import gaussian
+
+DEMINAT = Path(sys.executable).with_name("deminat")
+
+
+def run(*words, **options):
+    """Run the real command; everything but its exit code is for the caller to judge."""
+    return subprocess.run(
+        [DEMINAT, *map(str, words)], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def invoke(*words):
+    """Run a command in this process: faster, for what needs no process of its own."""
+    return CliRunner().invoke(app, [str(w) for w in words])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    x, y = gaussian(2, 1.0).sample(300, seed=0)
+    frame = pl.DataFrame({"raf": x[:, 0], "mek": y[:, 0], "erk": x[:, 1], "akt": y[:, 1]})
+    path = tmp_path_factory.mktemp("data") / "cells.csv"
+    frame.write_csv(path)
+    return path
+
+
+def test_one_line_of_data_on_stdout(table):
+    done = run("estimate", table, "--x", "raf,erk", "--y", "mek", "--method", "ksg")
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 1
+    assert " nats  s.e. " in done.stdout
+    assert "n=300" in done.stdout
+    assert "warning: underpowered" in done.stderr
+
+
+def test_bits_and_json_agree_with_nats(table):
+    words = ["estimate", table, "--x", "raf", "--y", "mek", "--method", "gaussian", "--json"]
+    nats, bits = (json.loads(invoke(*words, "--unit", u).stdout) for u in ("nats", "bits"))
+    assert (nats["unit"], bits["unit"]) == ("nats", "bits")
+    assert bits["mi"] == pytest.approx(nats["mi"] / np.log(2))
+    assert {"mi", "standard_error", "n", "method", "warnings", "diagnostics"} <= set(nats)
+
+
+def test_every_format_gives_the_same_answer(table, tmp_path):
+    frame = pl.read_csv(table)
+    x, y = frame[["raf", "erk"]].to_numpy(), frame[["mek"]].to_numpy()
+    frame.write_parquet(tmp_path / "cells.parquet")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    np.save(tmp_path / "both.npy", np.hstack([x, y]))
+    np.savez(tmp_path / "both.npz", x=x, y=y)
+    columns = "--x", "raf,erk", "--y", "mek"
+    words = [
+        (table, *columns),
+        (tmp_path / "cells.parquet", *columns),
+        (tmp_path / "x.npy", tmp_path / "y.npy"),
+        (tmp_path / "both.npy", "--x", "0,1", "--y", "2"),
+        (tmp_path / "both.npz",),
+        (tmp_path / "both.npz", "--x", "x", "--y", "y"),
+    ]
+    answers = {invoke("estimate", *w, "--method", "gaussian").stdout for w in words}
+    assert len(answers) == 1
+    assert "nats" in answers.pop()
+
+
+def test_several_methods_print_a_line_each(table):
+    words = "--x", "raf", "--y", "mek", "--method", "gaussian", "--method", "ksg"
+    lines = invoke("estimate", table, *words).stdout.splitlines()
+    assert ["gaussian" in lines[0], "ksg" in lines[1]] == [True, True]
+
+
+def test_a_trained_method_runs_and_its_seed_decides(tmp_path):
+    x, y = gaussian(1, 1.0).sample(40, seed=0)
+    np.savez(tmp_path / "few.npz", x=x, y=y)
+    words = "estimate", tmp_path / "few.npz", "--preset", "paper", "--folds", "2", "--json"
+    first, again, other = (invoke(*words, "--seed", s).stdout for s in (1, 1, 2))
+    assert first == again != other
+    assert json.loads(first)["method"] == "demi"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere.csv", "--x", "a", "--y", "b"], "nowhere.csv"),
+        (["{table}", "--x", "rfa", "--y", "mek"], "raf"),
+        (["{table}", "--x", "raf"], "--y"),
+        (["{table}", "{table}", "--x", "raf", "--y", "mek"], "two files"),
+        (["{table}", "--x", "raf", "--y", "mek", "--folds", "1"], "folds must be at least 2"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(words, message, table):
+    done = run("estimate", *(w.format(table=table) for w in words))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_method_is_refused_with_the_list(table):
+    done = run("estimate", table, "--x", "raf", "--y", "mek", "--method", "dmei")
+    assert done.returncode == 2
+    assert "'demi'" in done.stderr
+
+
+def test_missing_values_are_refused_or_omitted(tmp_path):
+    path = tmp_path / "gaps.csv"
+    rows = [f"{i},{(i * 7) % 31}" for i in range(40)]
+    path.write_text("a,b\n" + "\n".join([*rows, "NA,3", "4,"]) + "\n")
+    words = "estimate", path, "--x", "a", "--y", "b", "--method", "ksg"
+    refused, omitted = run(*words), run(*words, "--nan", "omit")
+    assert refused.returncode == 2
+    assert "a (1)" in refused.stderr
+    assert omitted.returncode == 0
+    assert "n=40" in omitted.stdout
+    assert "2 of 42 pairs" in omitted.stderr
+
+
+def test_categories_are_declared(tmp_path):
+    path = tmp_path / "penguins.csv"
+    rng = np.random.default_rng(0)
+    kind = rng.integers(3, size=200)
+    pl.DataFrame(
+        {"mass": kind + rng.normal(size=200) / 9, "kind": [("a", "b", "c")[k] for k in kind]}
+    ).write_csv(path)
+    words = "estimate", path, "--x", "mass", "--y", "kind", "--method", "ksg"
+    assert "--categorical" in run(*words).stderr
+    answer = json.loads(run(*words, "--categorical", "kind", "--json").stdout)
+    assert answer["mi"] == pytest.approx(np.log(3), abs=0.15)
+
+
+def test_tasks_are_listed():
+    assert len(invoke("tasks").stdout.splitlines()) == 40
+    assert len(json.loads(invoke("tasks", "--json").stdout)) == 40
+
+
+def test_doctor_finds_this_installation_sound():
+    done = run("doctor")
+    assert done.returncode == 0, done.stdout
+    assert "self_test      passed" in done.stdout
+    assert "torch" in done.stdout
+
+
+def test_the_bench_goes_on_after_its_rows(tmp_path):
+    out = tmp_path / "speed.csv"
+    first = run("bench", "speed", "--runs", 1, "--out", out, "--json")
+    assert first.returncode == 0, first.stderr
+    again = run("bench", "speed", "--runs", 2, "--out", out, "--json")
+    (kept,), rows = json.loads(first.stdout), json.loads(again.stdout)
+    assert rows[0] == pytest.approx(kept)
+    assert len(rows) == 2
+    assert "of the limit" in again.stderr
+    assert run("bench", "nothing").returncode == 2
+
+
+def test_methods_are_those_of_the_library():
+    assert [m.value for m in Method] == list(METHODS)
+
+
+def test_version_and_help_answer():
+    assert run("--version").stdout.startswith("deminat ")
+    assert "estimate" in run("--help").stdout
+
+
+def test_ctrl_c_exits_with_130(tmp_path):
+    x, y = gaussian(5, 1.0).sample(20_000, seed=0)
+    np.savez(tmp_path / "many.npz", x=x, y=y)
+    process = subprocess.Popen(
+        [DEMINAT, "estimate", tmp_path / "many.npz"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+    )
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Traceback" not in err
+
+
+def test_a_bar_is_drawn_on_a_terminal_only(table):
+    import pty
+
+    words = [DEMINAT, "estimate", table, "--x", "raf", "--y", "mek", "--method", "gaussian"]
+    master, slave = pty.openpty()
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=slave)
+    os.close(slave)
+    shown = b""
+    try:
+        while chunk := os.read(master, 4096):
+            shown += chunk
+    except OSError:  # the terminal is gone with the process
+        pass
+    os.close(master)
+    assert process.wait() == 0
+    assert b"estimating" in shown
+    assert "estimating" not in run(*words[1:]).stderr

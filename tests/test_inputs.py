@@ -1,0 +1,578 @@
+"""Whatever people call an array becomes a Sample, or an error of one line that says what to do."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+import torch
+
+from deminat import DataError, Gaussian
+from deminat.inputs import as_sample
+
+N = 30
+RNG = np.random.default_rng(0)
+COLUMN = RNG.normal(size=N)
+COLUMNS = RNG.normal(size=(N, 2))
+Y = RNG.normal(size=N)
+ABC = list("abc") * 10
+
+
+def taken(x, **options):
+    """The x side of a sample."""
+    return as_sample(x, Y, **options).x
+
+
+def codes(sample):
+    return [w.code for w in sample.warnings]
+
+
+# Containers
+
+CONTAINERS = {
+    "array": np.array,
+    "list": np.ndarray.tolist,
+    "tensor": torch.tensor,
+    "tensor with gradient": lambda a: torch.tensor(a, requires_grad=True),
+    "pandas": pd.DataFrame,
+    "pandas, named": lambda a: pd.DataFrame(a, columns=[f"c{j}" for j in range(a.shape[1])]),
+    "polars": pl.DataFrame,
+    "fortran order": np.asfortranarray,
+    "every second row": lambda a: np.repeat(a, 2, axis=0)[::2],
+    "reversed": lambda a: a[::-1].copy()[::-1],
+    "big-endian": lambda a: a.astype(">f8"),
+    "objects": lambda a: a.astype(object),
+    "pandas objects": lambda a: pd.DataFrame(a, dtype=object),
+}
+
+
+@pytest.mark.parametrize("wrap", CONTAINERS.values(), ids=CONTAINERS)
+def test_every_container_gives_the_same_values(wrap):
+    assert np.array_equal(taken(wrap(COLUMNS)), COLUMNS)
+    assert taken(wrap(COLUMNS)).dtype == np.float64
+
+
+SERIES = [np.array, list, tuple, torch.tensor, pd.Series, pd.Index, pl.Series, memoryview]
+
+
+@pytest.mark.parametrize("wrap", SERIES, ids=lambda w: f"{w.__module__}.{w.__name__}")
+def test_one_value_a_row_is_one_column(wrap):
+    assert np.array_equal(taken(wrap(COLUMN)), COLUMN[:, None])
+
+
+def test_series_bring_their_name():
+    assert as_sample(pd.Series(COLUMN, name="raf"), pl.Series("mek", Y)).x_names == ("raf",)
+    assert as_sample(pd.Series(COLUMN, name="raf"), pl.Series("mek", Y)).y_names == ("mek",)
+
+
+def test_images_keep_their_shape():
+    images = RNG.normal(size=(N, 3, 4, 5))
+    assert np.array_equal(taken(images), images)
+    assert np.array_equal(taken(torch.from_numpy(images)), images)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int8])
+def test_tensors_of_any_type_are_widened_not_rounded(dtype):
+    tensor = torch.tensor(COLUMN * 9).to(dtype)
+    assert np.array_equal(taken(tensor)[:, 0], tensor.double().numpy())
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i8", "f2", "f4", "g", "?"])
+def test_arrays_of_any_type_are_widened_not_rounded(dtype):
+    array = (COLUMN * 9).astype(dtype)
+    assert np.array_equal(taken(array)[:, 0], array.astype(np.float64))
+
+
+def test_read_only_memory_maps_are_read(tmp_path):
+    COLUMNS.tofile(tmp_path / "x")
+    mapped = np.memmap(tmp_path / "x", dtype=np.float64, mode="r", shape=COLUMNS.shape)
+    assert np.array_equal(taken(mapped), COLUMNS)
+
+
+def test_inputs_are_neither_changed_nor_shared():
+    frame, tensor = pd.DataFrame(COLUMNS), torch.tensor(COLUMNS)
+    with_nan = np.where(np.arange(N) == 3, np.nan, COLUMN)
+    kept = with_nan.copy()
+    as_sample(with_nan, Y, nan="omit")
+    assert np.array_equal(with_nan, kept, equal_nan=True)
+    for given, values in ((COLUMNS, COLUMNS), (frame, frame.to_numpy()), (tensor, tensor.numpy())):
+        sample = as_sample(given, given)
+        assert not np.shares_memory(sample.x, values)
+        assert not np.shares_memory(sample.x, sample.y)
+
+
+def test_numbers_of_other_kinds_are_numbers():
+    decimals = [decimal.Decimal(i) / 4 for i in range(N)]
+    assert np.array_equal(taken(decimals)[:, 0], np.arange(N) / 4)
+    assert np.array_equal(taken(pl.Series(decimals))[:, 0], np.arange(N) / 4)
+    assert np.array_equal(taken(range(N))[:, 0], np.arange(N))
+    assert np.array_equal(taken(pd.Series([1, 2.5] * 15, dtype=object))[:, 0], [1, 2.5] * 15)
+    assert np.array_equal(taken(pl.Series([1, 2.5] * 15, dtype=pl.Object))[:, 0], [1, 2.5] * 15)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(range(N), dtype="Int64", name="q"),
+        pd.Series([True, False] * 15, dtype="boolean", name="q"),
+        pd.Series([True, False] * 15, name="q"),
+        pl.Series("q", range(N), dtype=pl.UInt64),
+        pl.Series("q", [True, False] * 15),
+    ],
+    ids=lambda c: str(c.dtype),
+)
+def test_integers_and_booleans_of_frames_are_numbers(column):
+    sample = as_sample(column, Y)
+    assert np.array_equal(sample.x[:, 0], np.asarray(column).astype(float))
+    assert sample.x_names == ("q",)
+
+
+@pytest.mark.parametrize("names", [("*", "b"), ("^.*$", "b"), ("b", "^b$"), ("", "b")], ids=str)
+def test_polars_does_not_expand_names_as_patterns(names):
+    first = pl.Series(ABC, dtype=pl.Enum(["a", "b", "c"]))
+    sample = as_sample(pl.DataFrame({names[0]: first, names[1]: COLUMN}), Y)
+    assert sample.x.shape == (N, 4)
+    assert sample.x_names == (*(f"{names[0]}={level}" for level in "abc"), names[1])
+    frame = pl.DataFrame({names[0]: COLUMN, names[1]: -COLUMN})
+    assert np.array_equal(taken(frame), np.stack([COLUMN, -COLUMN], axis=1))
+
+
+def test_pandas_names_need_not_be_strings():
+    frame = pd.DataFrame(COLUMNS, columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
+    assert np.array_equal(taken(frame), COLUMNS)
+    assert np.array_equal(taken(pd.DataFrame(COLUMNS, columns=[1, 0])), COLUMNS)
+    assert np.array_equal(taken(pd.DataFrame({None: COLUMN}))[:, 0], COLUMN)
+
+
+# Missing values
+
+
+def test_missing_values_are_an_error_with_column_and_count():
+    frame = pd.DataFrame({"raf": COLUMN, "mek": COLUMN})
+    frame.loc[[3, 5], "mek"] = [np.nan, -np.inf]
+    with pytest.raises(DataError, match=r"x has NaN or inf.* in 2 of 30 rows: mek \(2\).*omit"):
+        as_sample(frame, Y)
+    with pytest.raises(DataError, match=r"y has .*column 0 \(1\)"):
+        as_sample(Y, np.where(np.arange(N) == 0, np.inf, COLUMN))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [None, *range(N - 1)],
+        np.array([None, *range(N - 1)], dtype=object),
+        pd.Series([None, *range(N - 1)], dtype="Int64"),
+        pd.Series([None, *[True] * (N - 1)], dtype="boolean"),
+        pd.Series([None, *range(N - 1)], dtype=object),
+        pl.Series([None, *range(N - 1)]),
+        pl.Series([None, *[True] * (N - 1)]),
+        pd.Series([None, *ABC[1:]], dtype="category"),
+        pd.Series([None, *range(N - 1)], dtype="category"),
+        pl.Series([None, *ABC[1:]], dtype=pl.Categorical),
+        pl.Series([None, *ABC[1:]], dtype=pl.Enum(["a", "b", "c"])),
+    ],
+    ids=lambda c: f"{type(c).__module__}-{getattr(c, 'dtype', 'list')}",
+)
+def test_missing_values_of_any_kind_are_found_and_omitted(column):
+    with pytest.raises(DataError, match="1 of 30 rows"):
+        as_sample(column, Y)
+    sample = as_sample(column, Y, nan="omit")
+    assert np.array_equal(sample.y[:, 0], Y[1:])
+    assert np.isfinite(sample.x).all()
+
+
+def test_pairs_are_omitted_jointly_and_told():
+    x, y = COLUMN.copy(), Y.copy()
+    x[3], y[7], x[9], y[9] = np.nan, np.inf, np.nan, np.nan
+    sample = as_sample(x, y, nan="omit")
+    keep = ~np.isin(np.arange(N), [3, 7, 9])
+    assert np.array_equal(sample.x[:, 0], COLUMN[keep])
+    assert np.array_equal(sample.y[:, 0], Y[keep])
+    assert codes(sample) == ["missing"]
+    assert "3 of 30 pairs" in sample.warnings[0].message
+
+
+def test_nothing_omitted_is_nothing_told():
+    assert not as_sample(COLUMN, Y, nan="omit").warnings
+
+
+def test_omitting_too_many_is_an_error():
+    with pytest.raises(DataError, match="at least 2"):
+        as_sample([np.nan] * N, Y, nan="omit")
+
+
+def test_an_unknown_policy_is_an_error():
+    with pytest.raises(ValueError, match='"raise" or "omit", got \'drop\''):
+        as_sample(COLUMN, Y, nan="drop")
+
+
+# What cannot be used
+
+UNUSABLE = {
+    "unequal lengths": (COLUMN[:-1], "x has 29 rows and y has 30"),
+    "a row instead of a column": (COLUMN[None], "x has 1 rows and y has 30"),
+    "no columns": (np.zeros((N, 0)), "no columns"),
+    "no pixels": (np.zeros((N, 3, 0, 5)), "no columns"),
+    "no columns of a frame": (pd.DataFrame(index=range(N)), "no columns"),
+    "a number": (3.0, "single value"),
+    "a numpy number": (np.float64(3), "single value"),
+    "a tensor number": (torch.tensor(3.0), "single value"),
+    "None": (None, "None"),
+    "ragged lists": ([[1.0]] * (N - 1) + [[1.0, 2.0]], "differ in length"),
+    "ragged arrays": ([np.zeros((2, 2))] * (N - 1) + [np.zeros((2, 3))], "differ in length"),
+    "strings": (np.array(ABC), "strings such as 'a'.*categor.*encode"),
+    "numbers as strings": (["1.5"] * N, "strings such as '1.5'"),
+    "numbers and strings": ([1, "a"] * 15, "strings"),
+    "bytes": (np.array([b"a"] * N), "strings"),
+    "words as objects": (np.array(ABC, dtype=object), "not numbers"),
+    "dates": (np.arange(N).astype("datetime64[D]"), "datetime64"),
+    "a dictionary": ({"a": COLUMN}, "not numbers"),
+    "records": (np.zeros(N, dtype=[("a", "f8")]), "type"),
+    "complex": (COLUMN + 1j, "Complex data not supported"),
+    "complex tensor": (torch.tensor(COLUMN) + 1j, "Complex data not supported"),
+    "sparse matrix": (scipy.sparse.csr_array(np.eye(N)), r"sparse.*x\.toarray\(\)"),
+    "pandas strings": (pd.Series(ABC, name="s"), "column s of x.*category"),
+    "polars strings": (pl.Series("s", ABC), "column s of x.*Categorical"),
+    "pandas dates": (pd.DataFrame({"d": pd.date_range("2020", periods=N)}), "column d of x"),
+    "polars dates": (pl.Series("d", [datetime.date(2020, 1, 1)] * N), "column d of x"),
+    "pandas durations": (pd.DataFrame({"d": pd.to_timedelta(np.arange(N), unit="s")}), "column d"),
+    "polars lists": (pl.Series("l", [[1.0, 2.0]] * N), "column l of x"),
+    "polars objects": (pl.Series("o", [object()] * N, dtype=pl.Object), "column o"),
+    "a lazy frame": (pl.LazyFrame({"a": COLUMN}), "x"),
+}
+
+
+@pytest.mark.parametrize(("x", "message"), UNUSABLE.values(), ids=UNUSABLE)
+def test_what_cannot_be_used_is_an_error_of_one_line(x, message):
+    with pytest.raises(DataError, match=message) as caught:
+        as_sample(x, Y)
+    assert str(caught.value).isprintable()
+
+
+def test_too_few_rows_are_an_error():
+    with pytest.raises(DataError, match=r"n_samples = 1\b.*at least 2"):
+        as_sample([1.0], [2.0])
+    with pytest.raises(DataError, match="at least 40"):
+        as_sample(COLUMN, Y, least=40)
+    assert len(as_sample([1.0], [2.0], least=1)) == 1
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("name", ["\x1b[2J", "a\nb", "\u202ex", "<script>" * 40], ids=ascii)
+def test_names_in_messages_are_printable_and_short(frame, name):
+    for column in ([np.nan] * N, ["a"] * N):
+        with pytest.raises(DataError) as caught:
+            as_sample(frame({name: column}), Y)
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 300
+
+
+def test_strings_in_messages_are_printable_and_short():
+    with pytest.raises(DataError) as caught:
+        as_sample(np.array(["\x1b[2J" + "x" * 1000] * N), Y)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
+# Categories
+
+CATEGORIES = {
+    "pandas": lambda values: pd.Series(values, dtype="category", name="q"),
+    "polars categorical": lambda values: pl.Series("q", values, dtype=pl.Categorical),
+    "polars enum": lambda values: pl.Series("q", values, dtype=pl.Enum(["a", "b", "c"])),
+}
+every_category = pytest.mark.parametrize("declared", CATEGORIES.values(), ids=CATEGORIES)
+
+
+@every_category
+def test_categories_become_indicators(declared):
+    sample = as_sample(declared(ABC), Y)
+    assert np.array_equal(sample.x, np.tile(np.eye(3), (10, 1)))
+    assert sample.x_names == ("q=a", "q=b", "q=c")
+
+
+@every_category
+def test_missing_categories_are_no_level(declared):
+    sample = as_sample(declared(["a", None, "b"] * 10), Y, nan="omit").without_constants()
+    assert np.array_equal(sample.x, np.tile(np.eye(2), (10, 1)))
+    assert codes(sample)[0] == "missing"
+
+
+def test_categories_stand_beside_numbers():
+    frame = pd.DataFrame({"n": COLUMN, "q": pd.Categorical(ABC), "b": [True, False, True] * 10})
+    sample = as_sample(frame, Y)
+    assert sample.x_names == ("n", "q=a", "q=b", "q=c", "b")
+    assert np.array_equal(sample.x[:, 0], COLUMN)
+
+
+def test_categories_need_not_be_strings():
+    numbers = as_sample(pd.Series([10, 2, 1] * 10, dtype="category", name="q"), Y)
+    assert numbers.x.shape == (N, 3)
+    assert (numbers.x.sum(axis=1) == 1).all()
+
+
+# Constant columns
+
+
+def test_constant_columns_are_dropped_and_told():
+    frame = pd.DataFrame({"a": COLUMN, "same": 3.0, "b": Y, "zero": 0})
+    sample = as_sample(frame, Y).without_constants()
+    assert np.array_equal(sample.x, np.stack([COLUMN, Y], axis=1))
+    assert sample.x_names == ("a", "b")
+    assert codes(sample) == ["constant"]
+    assert "2 constant column(s) of x tell nothing: same, zero" in sample.warnings[0].message
+    assert not sample.is_constant()
+
+
+def test_of_an_all_constant_side_one_column_stays():
+    sample = as_sample(COLUMN, np.ones((N, 3))).without_constants()
+    assert sample.y.shape == (N, 1)
+    assert sample.is_constant()
+    assert "MI is 0" in sample.warnings[0].advice
+
+
+def test_where_all_columns_vary_nothing_is_told():
+    sample = as_sample(COLUMNS, Y).without_constants()
+    assert not sample.warnings
+    assert np.array_equal(sample.x, COLUMNS)
+
+
+def test_constant_pixels_keep_their_place():
+    images = RNG.normal(size=(N, 1, 4, 4))
+    images[:, :, 0] = 0
+    sample = as_sample(images, Y).without_constants()
+    assert sample.x.shape == (N, 1, 4, 4)
+    assert not sample.is_constant()
+    assert as_sample(0 * images, Y).is_constant()
+
+
+# Duplicated rows
+
+
+def partition(sample):
+    """The sets of rows that are taken for copies of one observation."""
+    sets = {}
+    for row, label in enumerate(sample.labels.tolist()):
+        sets.setdefault(label, []).append(row)
+    return sorted(map(tuple, sets.values()))
+
+
+CONTINUOUS = {
+    "1-d": (RNG.normal(size=500), RNG.normal(size=500)),
+    "many-d": (RNG.normal(size=(500, 7)), RNG.normal(size=(500, 3))),
+    "images": (RNG.normal(size=(500, 1, 3, 3)), RNG.normal(size=(500, 2))),
+    "one side discrete": (RNG.normal(size=500), RNG.integers(0, 2, 500)),
+    "y = x": 2 * (RNG.normal(size=500),),
+}
+continuous = pytest.mark.parametrize(("x", "y"), CONTINUOUS.values(), ids=CONTINUOUS)
+
+
+@continuous
+def test_different_rows_stand_for_themselves(x, y):
+    sample = as_sample(x, y)
+    assert sample.labels is None
+    assert not sample.warnings
+
+
+@continuous
+@pytest.mark.parametrize("copies", [2, 5])
+def test_rows_that_are_all_repeated_are_labelled_and_told(x, y, copies):
+    n = len(x)
+    sample = as_sample(np.concatenate([x] * copies), np.concatenate([y] * copies))
+    assert partition(sample) == [tuple(range(i, copies * n, n)) for i in range(n)]
+    assert codes(sample) == ["duplicates"]
+    assert f"{(copies - 1) * n} of {copies * n} rows" in sample.warnings[0].message
+
+
+@continuous
+def test_2_percent_of_copies_far_apart_are_labelled_and_told(x, y):
+    few = slice(0, len(x) // 50)
+    sample = as_sample(np.concatenate([x, x[few]]), np.concatenate([y, y[few]]))
+    assert sum(len(rows) == 2 for rows in partition(sample)) == len(x) // 50
+    assert codes(sample) == ["duplicates"]
+
+
+@continuous
+def test_a_single_copy_is_labelled_but_not_told(x, y):
+    sample = as_sample(np.concatenate([x, x[:1]]), np.concatenate([y, y[:1]]))
+    assert (0, len(x)) in partition(sample)
+    assert not sample.warnings
+
+
+def test_rows_that_agree_on_one_side_only_are_no_copies():
+    assert as_sample(np.repeat(RNG.normal(size=250), 2), RNG.normal(size=500)).labels is None
+
+
+def test_minus_zero_equals_zero():
+    x, y = RNG.normal(size=(2, 500))
+    x[0], x[499], y[0], y[499] = 0.0, -0.0, -0.0, 0.0
+    assert (0, 499) in partition(as_sample(x, y))
+
+
+def test_labels_follow_the_rows_that_are_taken():
+    x, y = RNG.normal(size=(2, 100))
+    sample = as_sample(np.tile(x, 2), np.tile(y, 2))
+    part = sample.take(np.array([3, 150, 103]))
+    assert np.array_equal(part.x[:, 0], x[[3, 50, 3]])
+    assert part.labels[0] == part.labels[2] != part.labels[1]
+
+
+def test_omitted_rows_have_no_labels():
+    x, y = (np.tile(a, 2) for a in RNG.normal(size=(2, 100)))
+    x[0] = np.nan
+    sample = as_sample(x, y, nan="omit")
+    assert len(sample.labels) == len(sample) == 199
+    assert codes(sample) == ["missing", "duplicates"]
+
+
+COIN, DIE = RNG.integers(0, 2, 2000), RNG.integers(0, 7, 2000)
+MANY = RNG.integers(0, 100, 2000)
+DISCRETE = {
+    "binary": (COIN, RNG.integers(0, 2, 2000)),
+    "small integers": (DIE, RNG.integers(0, 9, 2000)),
+    "y = x": (DIE, DIE),
+    "y = g(x)": (DIE, DIE % 3),
+    "five coins": (RNG.integers(0, 2, (2000, 5)), COIN),
+    "100 levels, noisy": (MANY, MANY + RNG.integers(0, 5, 2000)),
+    "both constant": (np.zeros(2000), np.zeros(2000)),
+}
+
+
+@pytest.mark.parametrize(("x", "y"), DISCRETE.values(), ids=DISCRETE)
+def test_equal_rows_of_discrete_data_are_natural(x, y):
+    sample = as_sample(x, y)
+    assert sample.labels is None
+    assert not sample.warnings
+
+
+BITS = RNG.integers(0, 2, (2000, 9))
+FUNCTIONS = {
+    "y = x": (MANY, MANY),
+    "y = x % 7": (MANY, MANY % 7),
+    "parity": (BITS, BITS.sum(axis=1) % 2),
+    "counts": 2 * (RNG.poisson(1000, 2000),),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="40 levels and y = g(x) are taken for copies, MI reads 0")
+@pytest.mark.parametrize(("x", "y"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_equal_rows_are_natural_where_y_is_a_function_of_many_levels(x, y):
+    assert as_sample(x, y).labels is None
+
+
+def with_an_atom(kind, n=2000):
+    """Continuous pairs of which a share sits at one point, by chance and not by copying."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(2, n))
+    if kind == "clipped":
+        x = np.minimum(x, 1)
+        return x, np.minimum(x + 0.3 * y, 1)
+    zero = rng.random(n) < float(kind)
+    return np.where(zero, 0, x), np.where(zero, 0, y)
+
+
+@pytest.mark.xfail(strict=True, reason="an atom of the distribution is taken for one observation")
+@pytest.mark.parametrize("kind", ["0.1", "0.5", "clipped"])
+def test_an_atom_is_not_one_observation(kind):
+    sample = as_sample(*with_an_atom(kind))
+    assert sample.labels is None or np.bincount(sample.labels).max() < 20
+
+
+# Known faults
+
+
+@pytest.mark.xfail(strict=True, reason="the mask is dropped and the masked values are used")
+def test_masked_values_are_missing():
+    masked = np.ma.masked_array(COLUMN, mask=np.arange(N) == 3)
+    with pytest.raises(DataError, match="1 of 30 rows"):
+        as_sample(masked, Y)
+
+
+@pytest.mark.xfail(strict=True, reason="numpy's 'cannot reshape array of size 0', not ours")
+@pytest.mark.parametrize("empty", [[], np.zeros((0, 2)), pd.DataFrame({"a": []})], ids=type)
+def test_no_rows_are_an_error(empty):
+    with pytest.raises(DataError, match="at least 2"):
+        as_sample(empty, [])
+
+
+@pytest.mark.xfail(strict=True, reason="numpy's 'need at least one array to stack', not ours")
+@every_category
+def test_a_category_that_is_missing_everywhere_is_an_error(declared):
+    with pytest.raises(DataError, match="30 of 30 rows"):
+        as_sample(declared([None] * N), Y)
+
+
+@pytest.mark.xfail(strict=True, reason="narwhals' own error of three lines passes through")
+def test_equal_names_of_columns_are_an_error_of_one_line():
+    with pytest.raises(DataError) as caught:
+        as_sample(pd.DataFrame(COLUMNS, columns=["a", "a"]), Y)
+    assert str(caught.value).isprintable()
+
+
+ODD = {
+    "sparse tensor": torch.eye(N).to_sparse(),
+    "huge integers": [10**400, *range(N - 1)],
+    "tensor on meta": torch.empty(N, device="meta"),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="an error of torch or Python passes through")
+@pytest.mark.parametrize("x", ODD.values(), ids=ODD)
+def test_odd_values_are_a_data_error(x):
+    with pytest.raises(DataError):
+        as_sample(x, Y)
+
+
+@pytest.mark.xfail(strict=True, reason="torch refuses to make these arrays")
+@pytest.mark.parametrize(
+    "x",
+    [
+        [torch.tensor(v, requires_grad=True) for v in COLUMN],
+        torch.complex(torch.tensor(Y), torch.tensor(-COLUMN)).conj().imag,
+    ],
+    ids=["list of tensors with gradient", "conjugate view"],
+)
+def test_odd_tensors_are_read(x):
+    assert np.array_equal(taken(x)[:, 0], COLUMN)
+
+
+@pytest.mark.xfail(strict=True, reason="pd.NA among objects is 'not a number', not missing")
+def test_missing_values_among_objects_are_omitted():
+    column = pd.Series([pd.NA, *range(N - 1)], dtype=object)
+    assert len(as_sample(column, Y, nan="omit")) == N - 1
+
+
+@pytest.mark.xfail(strict=True, reason="float('1.5') is tried on objects, though not on strings")
+def test_numbers_as_strings_are_refused_among_objects_too():
+    with pytest.raises(DataError, match="strings"):
+        as_sample(np.array(["1.5"] * N, dtype=object), Y)
+
+
+@pytest.mark.xfail(strict=True, reason="the name is the empty string: 'rows:  (1)'")
+def test_a_series_without_a_name_gets_one():
+    with pytest.raises(DataError, match=r"rows: \S+ \(1\)"):
+        as_sample(pl.Series([None, *range(N - 1)]), Y)
+
+
+@pytest.mark.xfail(strict=True, reason="2**60 + {0, 1, 2} is one number in float64")
+def test_large_integers_keep_their_differences():
+    assert len(np.unique(taken(2**60 + np.arange(N) % 3))) == 3
+
+
+@pytest.mark.xfail(strict=True, reason="levels are those that occur, matched by position")
+@pytest.mark.parametrize("declared", [CATEGORIES["pandas"], CATEGORIES["polars categorical"]])
+def test_other_levels_than_in_fit_are_refused(declared):
+    fitted = Gaussian().fit(declared(["a", "b"] * 15), Y)
+    with pytest.raises(DataError):
+        fitted.log_ratio(declared(["b", "c"] * 15), Y)
+
+
+@pytest.mark.xfail(strict=True, reason="levels are those that occur: 'x has 1 features'")
+def test_a_declared_level_that_does_not_occur_keeps_its_column():
+    levels = pl.Enum(["a", "b"])
+    fitted = Gaussian().fit(pl.Series("q", ["a", "b"] * 15, dtype=levels), Y)
+    few = pl.Series("q", ["b"] * 3, dtype=levels)
+    assert fitted.log_ratio(few, Y[:3]).shape == (3,)

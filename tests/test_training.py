@@ -1,0 +1,139 @@
+"""The loop: it learns, stops, keeps the best weights, and recovers from a loss that explodes."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from deminat.errors import TrainingError
+from deminat.training import EarlyStopping, Training, one_thread, share_of, train
+
+FAST = Training(steps=200, learning_rate=0.05, halve_at=())
+
+
+class Point(nn.Module):
+    """A single number to move."""
+
+    def __init__(self, start=1.0):
+        super().__init__()
+        self.at = nn.Parameter(torch.tensor(start))
+
+
+def endless():
+    return itertools.repeat(None)
+
+
+def run(module, loss, settings=FAST, **options):
+    return train(module, lambda _: loss(module.at), endless(), 10, settings, **options)
+
+
+def test_a_loss_is_descended():
+    point = Point()
+    history = run(point, lambda at: (at - 3) ** 2)
+    assert float(point.at.detach()) == pytest.approx(3, abs=0.05)
+    assert history.steps == history.best_step == 200
+    assert history.held_out == ()
+    assert not point.training
+
+
+def test_epochs_count_passes():
+    assert run(Point(), lambda at: at**2, replace(FAST, steps=None, epochs=3)).steps == 30
+
+
+def test_the_best_weights_on_held_out_rows_are_restored():
+    # Training wants 10, the held-out rows want 2: the walk passes 2 and must come back to it.
+    point = Point(0.0)
+    stopping = EarlyStopping(every=1, patience=8, gain=0.0)
+    history = run(
+        point,
+        lambda at: (at - 10) ** 2,
+        replace(FAST, stopping=stopping),
+        held_loss=lambda m: float((m.at.detach() - 2) ** 2),
+    )
+    assert float(point.at.detach()) == pytest.approx(2, abs=0.1)
+    assert history.steps == history.best_step + 8
+    assert min(history.held_out) == history.held_out[history.best_step]
+
+
+def test_the_last_step_is_judged_too():
+    point = Point(0.0)
+    history = run(
+        point,
+        lambda at: (at - 10) ** 2,
+        replace(FAST, steps=30, stopping=EarlyStopping(every=50)),
+        held_loss=lambda m: float((m.at.detach() - 10) ** 2),
+    )
+    assert history.best_step == 30
+    assert float(point.at.detach()) > 0
+
+
+def test_untrained_weights_win_where_nothing_can_be_learnt():
+    point = Point(0.0)
+    history = run(
+        point,
+        lambda at: (at - 10) ** 2,
+        replace(FAST, stopping=EarlyStopping(every=5, patience=3)),
+        held_loss=lambda m: float(m.at.detach() ** 2),
+    )
+    assert float(point.at.detach()) == 0
+    assert history.best_step == 0
+
+
+def test_an_average_lags_behind_the_weights():
+    plain, averaged = Point(0.0), Point(0.0)
+    run(plain, lambda at: (at - 10) ** 2, replace(FAST, steps=60))
+    run(averaged, lambda at: (at - 10) ** 2, replace(FAST, steps=60, average=0.9))
+    assert 0 < float(averaged.at.detach()) < float(plain.at.detach())
+
+
+def test_a_loss_that_is_not_finite_restarts_at_half_the_rate():
+    calls = itertools.count()
+
+    def loss(at):
+        return at**2 if next(calls) != 5 else at * math.nan
+
+    assert run(Point(), loss).restarts == 1
+
+
+def test_divergence_that_persists_is_an_error():
+    with pytest.raises(TrainingError, match="training diverged"):
+        run(Point(), lambda at: at * math.inf)
+
+
+def test_gradients_are_clipped():
+    # Adam hides the scale of a gradient, not of one among many: the second step must not be lost.
+    point = Point(0.0)
+    sizes = iter([1e6] + [1.0] * 500)
+    run(point, lambda at: next(sizes) * (at - 3).abs(), replace(FAST, clip=1.0))
+    assert float(point.at.detach()) == pytest.approx(3, abs=0.2)
+
+
+def test_the_rate_follows_the_paper():
+    rates = [Training().rate(epoch * 100, 2000) for epoch in (0, 5, 6, 12, 13, 19)]
+    assert rates == [5e-4, 5e-4, 2.5e-4, 2.5e-4, 1.25e-4, 1.25e-4]
+    assert Training(halve_at=()).rate(1999, 2000) == 5e-4
+
+
+def test_a_cosine_warms_up_and_ends_at_nothing():
+    settings = Training(cosine=True, halve_at=(), learning_rate=1.0)
+    assert settings.rate(0, 1000) == pytest.approx(1 / 50)
+    assert settings.rate(500, 1000) == pytest.approx(0.5)
+    assert settings.rate(999, 1000) < 1e-4
+
+
+def test_progress_grows_to_one():
+    seen: list[float] = []
+    run(Point(), lambda at: at**2, progress=share_of(seen.append, 1, 2))
+    assert seen == sorted(seen)
+    assert seen[-1] == 1
+    assert min(seen) > 0.5
+
+
+def test_threads_are_restored_after_an_error():
+    before = torch.get_num_threads()
+    with pytest.raises(RuntimeError), one_thread():
+        raise RuntimeError
+    assert torch.get_num_threads() == before
