@@ -6,8 +6,10 @@ that distance holds on each side:
 
 $$ i(x, y) = \psi(k) + \psi(n) - \psi(n_x + 1) - \psi(n_y + 1). $$
 
-Where the k-th neighbour is at distance 0 (ties, discrete values) counts of equal points take
-their place. No noise is added, so a constant column has information 0 with everything.
+Where the k-th neighbour is at distance 0 (discrete values) equal points are counted instead, the
+pair itself among them: the plug-in ratio of a table. No noise is added, so a constant column has
+information 0 with everything. Rounded values put several neighbours at the same distance, which
+reads too high; then the result says so.
 
 **Gaussian** is exact for jointly normal data: $I = -\frac12\sum_i\log(1 - \rho_i^2)$ over the
 canonical correlations, and at least a start elsewhere. With rank-to-normal marginals it is the
@@ -37,6 +39,7 @@ __all__ = ["KSG", "Gaussian"]
 
 Array = NDArray[np.float64]
 
+_TIED = 0.05  # share of pairs with tied neighbours that is worth a word
 _BIAS = 0.02  # nats of expected overestimate that are worth a word
 _CERTAIN = 1 - 1e-12  # a canonical correlation that is 1 but for rounding
 
@@ -71,7 +74,7 @@ class KSG(BaseEstimator):  # type: ignore[misc]
     def log_ratio(self, x: Any, y: Any) -> Array:
         """Return the local information (n,) of pairs, in nats."""
         check_is_fitted(self)
-        return self._local(*self._mapped(as_sample(x, y, least=1)), own=False)
+        return self._local(*self._mapped(as_sample(x, y, least=1)), own=False)[0]
 
     def estimate(self, x: Any, y: Any) -> MIResult:
         """Return the mutual information of pairs, with neighbours from the fitted ones."""
@@ -89,8 +92,8 @@ class KSG(BaseEstimator):  # type: ignore[misc]
         `folds`, `n_jobs` and `progress` do nothing here: nothing is trained.
         """
         self.fit(sample.x, sample.y)
-        pointwise = self._local(*self.reference_, own=True)
-        return from_pointwise(pointwise, self.name, sample.warnings)
+        pointwise, tied = self._local(*self.reference_, own=True)
+        return from_pointwise(pointwise, self.name, sample.warnings + _ties(tied))
 
     def _mapped(self, sample: Sample) -> tuple[Array, Array]:
         flat = _flat(sample.x), _flat(sample.y)
@@ -99,22 +102,22 @@ class KSG(BaseEstimator):  # type: ignore[misc]
         x_map, y_map = self.maps_
         return x_map(flat[0]), y_map(flat[1])
 
-    def _local(self, x: Array, y: Array, own: bool) -> Array:
-        """Return (n,) terms; `own` if the pairs are the reference and must not see themselves."""
-        sides = [cKDTree(side) for side in self.reference_]
+    def _local(self, x: Array, y: Array, own: bool) -> tuple[Array, float]:
+        """Return (n,) terms, and the share of pairs with several neighbours at the k-th distance.
+
+        `own` if the pairs are the reference itself and must not see themselves.
+        """
+        x_tree, y_tree = (cKDTree(side) for side in self.reference_)
         joint, both = cKDTree(np.hstack(self.reference_)), np.hstack([x, y])
         far = np.asarray(joint.query(both, [self.k + own], p=np.inf)[0])[:, 0]
-        tied = far == 0
-        strictly = np.where(tied, 0, np.nextafter(far, 0))
-        n_x, n_y = (
-            _within(tree, side, strictly) - own for tree, side in zip(sides, (x, y), strict=True)
-        )
-        neighbours = np.full(len(x), float(self.k))
-        neighbours[tied] = _within(joint, both[tied], strictly[tied]) - own + 1
+        neighbours = _within(joint, both, far) - own
+        equal = far == 0
+        radius = np.where(equal, 0, np.nextafter(far, 0))
+        n_x, n_y = _within(x_tree, x, radius) - own, _within(y_tree, y, radius) - own
         others = len(self.reference_[0]) - own
-        return np.asarray(
-            digamma(neighbours) + digamma(others + 1) - digamma(n_x + 1) - digamma(n_y + 1)
-        )
+        inside = np.where(equal, neighbours + 1, self.k)
+        local = digamma(inside) + digamma(others + 1) - digamma(n_x + 1) - digamma(n_y + 1)
+        return np.asarray(local), float(((neighbours > self.k) & ~equal).mean())
 
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())
@@ -215,14 +218,25 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         return requires_y(super().__sklearn_tags__())
 
 
+def _ties(share: float) -> tuple[Caution, ...]:
+    if share <= _TIED:
+        return ()
+    return (
+        Caution(
+            "ties",
+            f"{share:.0%} of the pairs have several neighbours at the same distance, as rounded "
+            "values do, and KSG reads too high",
+            "Use more neighbours, as in KSG(k=20), or method='demi'",
+        ),
+    )
+
+
 def _flat(a: Array) -> Array:
     return a.reshape(len(a), -1)
 
 
 def _within(tree: cKDTree, points: Array, radius: Array) -> NDArray[np.int64]:
-    """Count the points of a tree within `radius` (n,) of each of `points` (n, d)."""
-    if not len(points):
-        return np.zeros(0, dtype=np.int64)
+    """Count the points of a tree within `radius` (n,) of each of `points` (n, d), edge included."""
     found = tree.query_ball_point(points, radius, p=np.inf, return_length=True)
     return np.asarray(found, dtype=np.int64)
 

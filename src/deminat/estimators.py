@@ -56,10 +56,10 @@ __all__ = [
 
 PAPER = Training()
 AUTO = Training(
-    batch=512,
+    batch=256,
     negatives=None,
-    steps=1500,
-    learning_rate=2e-3,
+    steps=1000,
+    learning_rate=4e-3,
     halve_at=(),
     cosine=True,
     weight_decay=0.05,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -81,22 +80,20 @@ def held_out_loss(objective: Objective, scores: Scores) -> float:
 
 
 def standard_error(objective: Objective, scores: Scores) -> float:
-    """Return the jackknife standard error of an estimate over blocks of successive pairs.
+    """Return the jackknife standard error of an estimate over random groups of pairs.
 
-    It serves every objective, also those that are no plain mean. Blocks of successive rows
-    widen it, as they should, where neighbours are alike.
+    It serves every objective, also those whose estimate is no plain mean.
     """
     n = len(scores.joint)
     joint, product = scores.tensors()
-    edges = np.linspace(0, n, min(_GROUPS, n) + 1).astype(int)
+    groups = np.array_split(np.random.default_rng(0).permutation(n), min(_GROUPS, n))
     keep = torch.ones(n, dtype=torch.bool)
     left_out = []
-    for start, stop in pairwise(edges):
-        keep[start:stop] = False
+    for rows in map(torch.from_numpy, groups):
+        keep[rows] = False
         left_out.append(float(objective.estimate(joint[keep], product[keep])))
-        keep[start:stop] = True
-    groups = len(left_out)
-    return float((groups - 1) ** 0.5 * np.std(left_out))
+        keep[rows] = True
+    return float((len(groups) - 1) ** 0.5 * np.std(left_out))
 
 
 def cautions(mi: float, n: int) -> tuple[Caution, ...]:
