@@ -29,6 +29,8 @@ PATH = [
     "objectives",
     "training",
     "scores",
+    "fitting",
+    "crossfit",
     "estimators",
     "flows",
     "classical",

@@ -180,6 +180,13 @@ def test_ksg_needs_a_neighbour():
         KSG(0).fit(X, Y)
 
 
+def test_rounded_values_are_told_and_others_not():
+    x, y = gaussian(1, 0.3).sample(1000, seed=0)
+    assert [w.code for w in measure(KSG(), x.round(1), y.round(1)).warnings] == ["ties"]
+    assert not measure(KSG(), x, y).warnings
+    assert not measure(KSG(), x > 0, y > 0).warnings
+
+
 @pytest.mark.xfail(strict=True, reason="equally far points are left out: 0.60 instead of 0.30")
 @pytest.mark.parametrize(("n", "decimals"), [(1000, 1), (3000, 2)])
 def test_rounding_does_not_make_information(n, decimals):
@@ -239,6 +246,7 @@ def test_collinear_columns_add_nothing():
     wider = np.hstack([X3, X3 @ [[1.0], [2.0], [3.0]], X3[:, :1]])
     assert mi(Gaussian(), wider, Y3) == pytest.approx(mi(Gaussian(), X3, Y3))
     assert measure(Gaussian(), wider, Y3).warnings == ()
+    assert Gaussian().fit(wider, wider + X3[:, :1]).correlations_.shape == (3,)
 
 
 @pytest.mark.parametrize("estimator", [Gaussian(), COPULA], ids=lambda e: e.name)

@@ -95,6 +95,8 @@ def test_a_separable_critic_is_silent_at_the_start_yet_learns():
         optimizer.step()
     assert critic(X, Y).any()
     assert all(weight.grad.any() for weight in critic.parameters())
+    assert critic.u[-1].weight.grad[:-1].any()  # of the inner product, not of a(x) alone
+    assert critic.v[-1].weight.grad[:-1].any()
 
 
 def test_only_critics_with_both_embeddings_are_separable():

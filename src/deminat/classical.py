@@ -27,7 +27,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from .estimators import requires_y, same_shape, some_partners
+from .fitting import requires_y, same_shape, some_partners
 from .inputs import Sample, as_sample
 from .objectives import DEMI
 from .results import Caution, MIResult

@@ -1,24 +1,22 @@
 r"""Estimators of mutual information by a trained critic, in scikit-learn's manner.
 
-`Estimator` trains a critic on some pairs and reads off the information of others. Where all
-pairs must serve both, `cross_fit` trains once per fold and scores each pair by the critic that
-never saw it. Three sets of rows are disjoint by construction: those trained on, those that
-decide when to stop, and those reported.
+`Estimator` trains a critic on some pairs and reads off the information of others. Where all pairs
+must serve both, it is cross-fitted. Three sets of rows are disjoint by construction: those trained
+on, those that decide when to stop, and those reported.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 
 from .critics import (
     CriticFactory,
@@ -28,31 +26,17 @@ from .critics import (
     joint_scores,
     product_scores,
 )
-from .errors import DataError
+from .crossfit import cross_fit
+from .fitting import Scales, hold_out, labels_of, requires_y, score_pairs, some_partners, told
 from .inputs import LEAST_PAIRS, Sample, as_sample
 from .objectives import DEMI, InfoNCE, Objective, training_loss
-from .pairs import batches, partners
+from .pairs import batches
 from .results import MIResult
 from .scores import Scores, held_out_loss, read
-from .splits import folds, split_off
-from .training import EarlyStopping, History, Progress, Training, one_thread, share_of, train
+from .training import EarlyStopping, History, Progress, Training, one_thread, train
 from .transforms import Transform, Views
 
-__all__ = [
-    "AUTO",
-    "PAPER",
-    "CrossFit",
-    "Estimator",
-    "FittedOnPairs",
-    "Scales",
-    "cross_fit",
-    "hold_out",
-    "requires_y",
-    "same_shape",
-    "score_pairs",
-    "some_partners",
-    "told",
-]
+__all__ = ["AUTO", "PAPER", "Estimator"]
 
 PAPER = Training()
 AUTO = Training(
@@ -71,76 +55,6 @@ AUTO = Training(
 _NEGATIVES = 4  # partners a pair in training, where each costs a pass through the critic
 _SCORED_NEGATIVES = 16  # partners a pair in held-out scores
 _HELD_NEGATIVES = 256  # partners a pair for early stopping, where they are cheap
-
-
-class FittedOnPairs(Protocol):
-    """What `cross_fit` needs of an estimator; scikit-learn's `clone` must take it too."""
-
-    seed: int
-    history_: History
-
-    def fit_sample(self, sample: Sample, progress: Progress | None = None) -> Self:
-        """Train on a checked sample."""
-        ...
-
-    def scores(self, sample: Sample, k: int) -> Scores:
-        """Score the pairs of a sample and k unpaired partners of each."""
-        ...
-
-
-@dataclass(frozen=True)
-class Scales:
-    """How both sides of a sample become tensors: maps fitted on training rows."""
-
-    x_map: Transform
-    y_map: Transform
-    x_shape: tuple[int, ...]
-    y_shape: tuple[int, ...]
-
-    @classmethod
-    def fit(cls, transform: type[Transform], sample: Sample) -> Self:
-        """Return the scales that suit the rows of a sample."""
-        shapes = sample.x.shape[1:], sample.y.shape[1:]
-        return cls(transform.fit(sample.x), transform.fit(sample.y), *shapes)
-
-    def __call__(self, sample: Sample) -> tuple[Tensor, Tensor]:
-        """Return x and y (n, ...) as float32 tensors on the fitted scales."""
-        same_shape("x", sample.x.shape[1:], self.x_shape)
-        same_shape("y", sample.y.shape[1:], self.y_shape)
-        x, y = self.x_map(sample.x), self.y_map(sample.y)
-        return torch.from_numpy(x).float(), torch.from_numpy(y).float()
-
-
-def same_shape(side: str, shape: tuple[int, ...], fitted: tuple[int, ...]) -> None:
-    """Refuse rows of another shape than those of the fit."""
-    if shape != fitted:
-        raise DataError(
-            f"{side.upper()} has {shape[0]} features, but deminat is expecting {fitted[0]} "
-            f"features as input: rows of shape {fitted} as in the fit, not {shape}"
-        )
-
-
-def hold_out(sample: Sample, training: Training, seed: int) -> tuple[Sample, Sample | None]:
-    """Return the rows to train on and, for early stopping, the rows held out of them."""
-    if training.stopping is None:
-        return sample, None
-    rng = np.random.default_rng(seed)
-    rows, held = split_off(len(sample), training.stopping.held_out, rng, sample.labels)
-    return sample.take(rows), sample.take(held)
-
-
-def score_pairs(critic: nn.Module, x: Tensor, y: Tensor, others: Tensor) -> Scores:
-    """Return the scores of pairs and of unpaired partners `others` (n, k), in float64."""
-    with one_thread():
-        joint, product = joint_scores(critic, x, y), product_scores(critic, x, y, others)
-    return Scores(joint.double().numpy(), product.double().numpy())
-
-
-def some_partners(sample: Sample, k: int, seed: int) -> Tensor:
-    """Return (n, k) rows that are unpaired with each row of a sample; fewer if n is small."""
-    generator = torch.Generator().manual_seed(seed)
-    labels = None if sample.labels is None else torch.from_numpy(sample.labels)
-    return partners(len(sample), min(k, len(sample) - 1), generator, labels)
 
 
 @dataclass(eq=False, repr=False)
@@ -261,7 +175,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             settings.batch,
             self._training_negatives(drawn=alpha is not None),
             torch.Generator().manual_seed(self.seed),
-            labels=None if sample.labels is None else torch.from_numpy(sample.labels),
+            labels=labels_of(sample),
             alpha=alpha,
         )
         return train(
@@ -299,97 +213,3 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())
-
-
-@dataclass(frozen=True)
-class CrossFit:
-    """Each pair of a sample scored by a model that never saw it.
-
-    Args:
-        scores: In the order of the sample.
-        histories: One training per fold.
-        fold_means: Mean joint score of each fold, in nats.
-    """
-
-    scores: Scores
-    histories: tuple[History, ...]
-    fold_means: tuple[float, ...]
-
-    def diagnostics(self) -> dict[str, Any]:
-        """Return what results tell of the trainings."""
-        return {"fold_means": list(self.fold_means), **told(self.histories)}
-
-
-def cross_fit(
-    estimator: FittedOnPairs,
-    sample: Sample,
-    *,
-    count: int = 5,
-    k: int = _SCORED_NEGATIVES,
-    n_jobs: int = 1,
-    progress: Progress | None = None,
-) -> CrossFit:
-    """Train once per fold, on the others, and score every pair by the critic it is new to.
-
-    Args:
-        estimator: Cloned for each fold; its seed gives the folds and the seed of each clone.
-        sample: All pairs.
-        count: Number of folds.
-        k: Unpaired partners to score for each pair, all from its own fold.
-        n_jobs: Processes to use, as in joblib; the outcome does not depend on it.
-        progress: Called with the share of the work that is done.
-    """
-    parts = folds(len(sample), count, np.random.default_rng(estimator.seed), sample.labels)
-    seeds = np.random.SeedSequence(estimator.seed).generate_state(count).tolist()
-    k = min(k, *(len(part) - 1 for part in parts))
-    if k < 1:
-        raise DataError(f"{len(sample)} pairs are too few for {count} folds; use fewer folds")
-    alone = n_jobs == 1
-    jobs = (
-        delayed(_fit_and_score)(
-            clone(estimator).set_params(seed=fold_seed),
-            sample,
-            part,
-            k,
-            share_of(progress, i, count) if alone else None,
-        )
-        for i, (part, fold_seed) in enumerate(zip(parts, seeds, strict=True))
-    )
-    joint, product = np.empty(len(sample)), np.empty((len(sample), k))
-    histories = []
-    outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    for i, (part, (scores, history)) in enumerate(zip(parts, outcomes, strict=True)):
-        joint[part], product[part] = scores.joint, scores.product
-        histories.append(history)
-        if progress:
-            progress((i + 1) / count)
-    means = tuple(float(joint[part].mean()) for part in parts)
-    return CrossFit(Scores(joint, product), tuple(histories), means)
-
-
-def _fit_and_score(
-    estimator: FittedOnPairs,
-    sample: Sample,
-    part: NDArray[np.int64],
-    k: int,
-    progress: Progress | None,
-) -> tuple[Scores, History]:
-    rest = np.setdiff1d(np.arange(len(sample)), part)
-    fitted = estimator.fit_sample(sample.take(rest), progress)
-    return fitted.scores(sample.take(part), k), fitted.history_
-
-
-def requires_y(tags: Tags) -> Tags:
-    """Tell scikit-learn that `fit` wants both sides."""
-    tags.target_tags.required = True
-    return tags
-
-
-def told(histories: Sequence[History]) -> dict[str, Any]:
-    """Return what results tell of trainings."""
-    return {
-        "steps": [h.steps for h in histories],
-        "kept_steps": [h.best_step for h in histories],
-        "training_loss": [h.loss for h in histories],
-        "restarts": sum(h.restarts for h in histories),
-    }

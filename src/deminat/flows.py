@@ -21,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from .critics import joint_scores
+from .crossfit import cross_fit
 from .errors import DataError
-from .estimators import Scales, cross_fit, hold_out, requires_y, score_pairs, some_partners, told
+from .fitting import Scales, hold_out, requires_y, score_pairs, some_partners, told
 from .inputs import LEAST_PAIRS, Sample, as_sample
 from .pairs import batches
 from .results import MIResult

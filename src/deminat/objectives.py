@@ -110,20 +110,27 @@ class DEMI:
         return self
 
     def loss(self, joint: Tensor, product: Tensor) -> Tensor:
-        """Return the cross-entropy of scores `joint` (n,) and `product` (n, k).
-
-        With `draw` the share of joint pairs among the examples takes the place of alpha.
-        """
-        prior = math.log(self.alpha) - math.log1p(-self.alpha)
-        missed, mistaken = softplus(-joint - prior), softplus(product + prior)
-        if self.draw:
-            examples = missed.shape[-1] + mistaken.shape[-2]
-            return (missed.sum(-1) + mistaken.mean(-1).sum(-1)) / examples
+        """Return the cross-entropy of scores `joint` (n,) and `product` (n, k)."""
+        missed, mistaken = self._errors(joint, product)
         return self.alpha * missed.mean(-1) + (1 - self.alpha) * mistaken.mean((-2, -1))
 
     def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
         """Return the mutual information in nats; `product` is not needed."""
         return joint.mean(-1)
+
+    def start_training(self) -> Loss:
+        """Return the loss of one training: of drawn examples, where alpha is in the drawing."""
+        return self._loss_of_drawn if self.draw else self.loss
+
+    def _loss_of_drawn(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the mean over examples of both kinds, joint (a,) and product (b, k)."""
+        missed, mistaken = self._errors(joint, product)
+        examples = missed.shape[-1] + mistaken.shape[-2]
+        return (missed.sum(-1) + mistaken.mean(-1).sum(-1)) / examples
+
+    def _errors(self, joint: Tensor, product: Tensor) -> tuple[Tensor, Tensor]:
+        prior = math.log(self.alpha) - math.log1p(-self.alpha)
+        return softplus(-joint - prior), softplus(product + prior)
 
 
 @dataclass(frozen=True)
@@ -206,7 +213,7 @@ class CCMI:
 class MINE:
     r"""The Donsker-Varadhan bound, trained on itself.
 
-    The gradient of $\log E[e^f]$ over a batch is biased; `with_memory` divides by a moving
+    The gradient of $\log E[e^f]$ over a batch is biased; `start_training` divides by a moving
     average of $E[e^f]$ instead of the batch's own.
 
     Args:
@@ -234,7 +241,7 @@ class MINE:
         """Return the lower bound of mutual information, in nats."""
         return donsker_varadhan(joint, product)
 
-    def with_memory(self) -> Loss:
+    def start_training(self) -> Loss:
         """Return the loss of one training: the value of `loss`, the corrected gradient."""
         log_average: Tensor | None = None
 
@@ -301,9 +308,9 @@ def donsker_varadhan(joint: Tensor, product: Tensor) -> Tensor:
 
 
 def training_loss(objective: Objective) -> Loss:
-    """Return the loss of one training, with a memory of its own where the objective has one."""
-    with_memory: Callable[[], Loss] | None = getattr(objective, "with_memory", None)
-    return objective.loss if with_memory is None else with_memory()
+    """Return the loss of one training, which may differ from `loss` and keep a memory."""
+    start: Callable[[], Loss] | None = getattr(objective, "start_training", None)
+    return objective.loss if start is None else start()
 
 
 def _log_mean_exp(product: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Scores of held-out pairs -> a result: the estimate, its standard error, its diagnostics."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .objectives import Objective
+from .objectives import InfoNCE, Objective
 from .results import Caution, MIResult
 
 __all__ = ["Scores", "cautions", "from_pointwise", "held_out_loss", "read", "standard_error"]
@@ -56,7 +57,7 @@ def read(
         n=len(scores.joint),
         method=objective.name,
         pointwise=scores.joint - scores.joint.mean() + mi,
-        warnings=warnings + cautions(mi, len(scores.joint)),
+        warnings=warnings + cautions(mi, len(scores.joint)) + _saturated(objective, mi, scores),
         diagnostics={**figures, **(diagnostics or {})},
     )
 
@@ -94,6 +95,15 @@ def standard_error(objective: Objective, scores: Scores) -> float:
         left_out.append(float(objective.estimate(joint[keep], product[keep])))
         keep[rows] = True
     return float((len(groups) - 1) ** 0.5 * np.std(left_out))
+
+
+def _saturated(objective: Objective, mi: float, scores: Scores) -> tuple[Caution, ...]:
+    """Say so where InfoNCE is near the largest value that it can take."""
+    ceiling = math.log(scores.product.shape[1] + 1)
+    if not isinstance(objective, InfoNCE) or mi < ceiling - 1:
+        return ()
+    message = f"InfoNCE cannot exceed log(k + 1) = {ceiling:.2f} nats here"
+    return (Caution("saturated", message, "Use method='demi', which has no ceiling"),)
 
 
 def cautions(mi: float, n: int) -> tuple[Caution, ...]:

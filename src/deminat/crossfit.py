@@ -1,0 +1,111 @@
+"""Every pair scored by a model that never saw it: one training per fold, on all the others."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from .errors import DataError
+from .fitting import told
+from .inputs import Sample
+from .scores import Scores
+from .splits import folds
+from .training import History, Progress, share_of
+
+__all__ = ["CrossFit", "FittedOnPairs", "cross_fit"]
+
+
+class FittedOnPairs(Protocol):
+    """What `cross_fit` needs of an estimator; scikit-learn's `clone` must take it too."""
+
+    seed: int
+    history_: History
+
+    def fit_sample(self, sample: Sample, progress: Progress | None = None) -> Self:
+        """Train on a checked sample."""
+        ...
+
+    def scores(self, sample: Sample, k: int) -> Scores:
+        """Score the pairs of a sample and k unpaired partners of each."""
+        ...
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """Each pair of a sample scored by a model that never saw it.
+
+    Args:
+        scores: In the order of the sample.
+        histories: One training per fold.
+        fold_means: Mean joint score of each fold, in nats.
+    """
+
+    scores: Scores
+    histories: tuple[History, ...]
+    fold_means: tuple[float, ...]
+
+    def diagnostics(self) -> dict[str, Any]:
+        """Return what results tell of the trainings."""
+        return {"fold_means": list(self.fold_means), **told(self.histories)}
+
+
+def cross_fit(
+    estimator: FittedOnPairs,
+    sample: Sample,
+    *,
+    count: int = 5,
+    k: int = 16,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> CrossFit:
+    """Train once per fold, on the others, and score every pair by the critic it is new to.
+
+    Args:
+        estimator: Cloned for each fold; its seed gives the folds and the seed of each clone.
+        sample: All pairs.
+        count: Number of folds.
+        k: Unpaired partners to score for each pair, all from its own fold.
+        n_jobs: Processes to use, as in joblib; the outcome does not depend on it.
+        progress: Called with the share of the work that is done.
+    """
+    parts = folds(len(sample), count, np.random.default_rng(estimator.seed), sample.labels)
+    seeds = np.random.SeedSequence(estimator.seed).generate_state(count).tolist()
+    k = min(k, *(len(part) - 1 for part in parts))
+    if k < 1:
+        raise DataError(f"{len(sample)} pairs are too few for {count} folds; use fewer folds")
+    alone = n_jobs == 1
+    jobs = (
+        delayed(_fit_and_score)(
+            clone(estimator).set_params(seed=fold_seed),
+            sample,
+            part,
+            k,
+            share_of(progress, i, count) if alone else None,
+        )
+        for i, (part, fold_seed) in enumerate(zip(parts, seeds, strict=True))
+    )
+    joint, product = np.empty(len(sample)), np.empty((len(sample), k))
+    histories = []
+    outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+    for i, (part, (scores, history)) in enumerate(zip(parts, outcomes, strict=True)):
+        joint[part], product[part] = scores.joint, scores.product
+        histories.append(history)
+        if progress:
+            progress((i + 1) / count)
+    means = tuple(float(joint[part].mean()) for part in parts)
+    return CrossFit(Scores(joint, product), tuple(histories), means)
+
+
+def _fit_and_score(
+    estimator: FittedOnPairs,
+    sample: Sample,
+    part: NDArray[np.int64],
+    k: int,
+    progress: Progress | None,
+) -> tuple[Scores, History]:
+    rest = np.setdiff1d(np.arange(len(sample)), part)
+    fitted = estimator.fit_sample(sample.take(rest), progress)
+    return fitted.scores(sample.take(part), k), fitted.history_
