@@ -23,6 +23,7 @@ PATH = [
     "datasets",
     "tasks",
     "transforms",
+    "reference",
     "splits",
     "pairs",
     "critics",

@@ -214,14 +214,12 @@ def test_the_shapes_are_those_of_one_scaled_row():
     assert seen == [((2,), (2,))]
 
 
-@pytest.mark.xfail(strict=True, reason="any attributes called left and right make it separable")
 def test_a_critic_with_halves_left_and_right_is_scored_by_its_forward():
     critic, others = Siamese((3,), (2,)).double(), partners(N, 2, generator())
     brute = torch.stack([critic(X, Y[others[:, j]]) for j in range(2)], dim=1).detach()
     torch.testing.assert_close(product_scores(critic, X, Y, others), brute)
 
 
-@pytest.mark.xfail(strict=True, reason="'a Tensor with 60 elements cannot be converted to Scalar'")
 def test_scores_of_the_wrong_shape_are_an_error_that_says_so():
     with pytest.raises(ValueError, match="shape"):
         fitted(OwnColumn, Training(steps=5))

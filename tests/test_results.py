@@ -128,7 +128,6 @@ def test_names_fit_on_one_line_of_a_terminal():
     assert len(printable("x" * 1000)) == 60
 
 
-@pytest.mark.xfail(strict=True, reason="one pair has no spread: the s.e. is NaN, with a warning")
 @pytest.mark.parametrize("estimator", [KSG(), Gaussian()], ids=lambda e: e.name)
 def test_one_pair_is_too_few_for_an_estimate(estimator):
     x, y = gaussian(1, 0.5).sample(50, seed=0)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .estimators import Estimator
     from .flows import GM
     from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE
+    from .reference import GaussianCopula
     from .results import Caution, MIResult
     from .training import EarlyStopping, Training
     from .transforms import RankToNormal, Robust, Standardize, Views
@@ -33,6 +34,7 @@ _ROOMS = {
     "estimators": ("Estimator",),
     "flows": ("GM",),
     "objectives": ("CCMI", "DEMI", "JSD", "MINE", "NWJ", "SMILE", "InfoNCE"),
+    "reference": ("GaussianCopula",),
     "results": ("Caution", "MIResult"),
     "training": ("EarlyStopping", "Training"),
     "transforms": ("RankToNormal", "Robust", "Standardize", "Views"),
@@ -55,6 +57,7 @@ __all__ = [
     "EarlyStopping",
     "Estimator",
     "Gaussian",
+    "GaussianCopula",
     "InfoNCE",
     "MIResult",
     "MLPCritic",

@@ -200,7 +200,7 @@ def _neural(objective: Objective, preset: Preset, sample: Sample | None, seed: i
     if isinstance(objective, InfoNCE):  # of a batch, all others: its ceiling is log(batch)
         training = replace(training, negatives=training.batch - 1)
     critic = ConvCritic if image else MLPCritic
-    return Estimator(objective, critic, Standardize, training, seed)
+    return Estimator(objective, critic, Standardize, training, None, seed)
 
 
 def _is_image_pair(sample: Sample) -> bool:
@@ -214,7 +214,7 @@ def _by_training(estimators: Sequence[MIEstimator]) -> dict[Any, list[int]]:
     for i, e in enumerate(estimators):
         key: Any = i
         if isinstance(e, Estimator):
-            key = e.objective.trains_as, e.critic, e.scaling, e.training, e.seed
+            key = e.objective.trains_as, e.critic, e.scaling, e.training, e.start, e.seed
         groups.setdefault(key, []).append(i)
     return groups
 

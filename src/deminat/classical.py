@@ -6,10 +6,10 @@ that distance holds on each side:
 
 $$ i(x, y) = \psi(k) + \psi(n) - \psi(n_x + 1) - \psi(n_y + 1). $$
 
-Where the k-th neighbour is at distance 0 (discrete values) equal points are counted instead, the
-pair itself among them: the plug-in ratio of a table. No noise is added, so a constant column has
-information 0 with everything. Rounded values put several neighbours at the same distance, which
-reads too high; then the result says so.
+Where k others are at the very same place (discrete values) equal points are counted instead, the
+pair itself among them: the plug-in ratio of a table. Elsewhere ties, as rounded values have them,
+are broken by moving each value by 1e-10 standard deviations, but for constant columns: their
+information with everything is 0.
 
 **Gaussian** is exact for jointly normal data: $I = -\frac12\sum_i\log(1 - \rho_i^2)$ over the
 canonical correlations, and at least a start elsewhere. With rank-to-normal marginals it is the
@@ -27,7 +27,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from .fitting import requires_y, same_shape, some_partners
+from .fitting import Schema, requires_y, some_partners
 from .inputs import Sample, as_sample
 from .objectives import DEMI
 from .results import Caution, MIResult
@@ -38,8 +38,8 @@ from .transforms import RankToNormal, Standardize, Transform
 __all__ = ["KSG", "Gaussian"]
 
 Array = NDArray[np.float64]
+Sides = tuple[Array, Array]
 
-_TIED = 0.05  # share of pairs with tied neighbours that is worth a word
 _BIAS = 0.02  # nats of expected overestimate that are worth a word
 _CERTAIN = 1 - 1e-12  # a canonical correlation that is 1 but for rounding
 
@@ -67,6 +67,7 @@ class KSG(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"k must be at least 1, got {self.k!r}")
         sample = as_sample(x, y, least=self.k + 2)
         self.n_features_in_ = sample.x.shape[1]
+        self.schema_ = Schema.of(sample)
         self.maps_ = Standardize.fit(_flat(sample.x)), Standardize.fit(_flat(sample.y))
         self.reference_ = self._mapped(sample)
         return self
@@ -74,11 +75,12 @@ class KSG(BaseEstimator):  # type: ignore[misc]
     def log_ratio(self, x: Any, y: Any) -> Array:
         """Return the local information (n,) of pairs, in nats."""
         check_is_fitted(self)
-        return self._local(*self._mapped(as_sample(x, y, least=1)), own=False)[0]
+        return self._local(*self._mapped(as_sample(x, y, least=1)), own=False)
 
     def estimate(self, x: Any, y: Any) -> MIResult:
         """Return the mutual information of pairs, with neighbours from the fitted ones."""
-        return from_pointwise(self.log_ratio(x, y), self.name)
+        sample = as_sample(x, y)
+        return from_pointwise(self.log_ratio(sample.x, sample.y), self.name, sample.warnings)
 
     def score(self, x: Any, y: Any) -> float:
         """Return minus the cross-entropy of telling pairs from unpaired ones."""
@@ -91,33 +93,38 @@ class KSG(BaseEstimator):  # type: ignore[misc]
 
         `folds`, `n_jobs` and `progress` do nothing here: nothing is trained.
         """
-        self.fit(sample.x, sample.y)
-        pointwise, tied = self._local(*self.reference_, own=True)
-        return from_pointwise(pointwise, self.name, sample.warnings + _ties(tied))
+        labels = np.arange(len(sample)) if sample.labels is None else sample.labels
+        _, first, back = np.unique(labels, return_index=True, return_inverse=True)
+        once = sample.take(first)  # a copy would be its own nearest neighbour
+        self.fit(once.x, once.y)
+        pointwise = self._local(*self.reference_, own=True)[back]
+        return from_pointwise(pointwise, self.name, sample.warnings)
 
-    def _mapped(self, sample: Sample) -> tuple[Array, Array]:
-        flat = _flat(sample.x), _flat(sample.y)
-        for side, a, fitted in zip("xy", flat, self.maps_, strict=True):
-            same_shape(side, a.shape[1:], fitted.center.shape)
-        x_map, y_map = self.maps_
-        return x_map(flat[0]), y_map(flat[1])
+    def _mapped(self, sample: Sample) -> Sides:
+        self.schema_.check(sample)
+        return self.maps_[0](_flat(sample.x)), self.maps_[1](_flat(sample.y))
 
-    def _local(self, x: Array, y: Array, own: bool) -> tuple[Array, float]:
-        """Return (n,) terms, and the share of pairs with several neighbours at the k-th distance.
+    def _local(self, x: Array, y: Array, own: bool) -> Array:
+        """Return (n,) terms; `own` if the pairs are the reference and must not see themselves."""
+        table, equal = self._terms((x, y), self.reference_, own)
+        rng = np.random.default_rng(0)
+        reference = _told_apart(self.reference_[0], rng), _told_apart(self.reference_[1], rng)
+        near, _ = self._terms(reference if own else (x, y), reference, own)
+        return np.where(equal, table, near)
 
-        `own` if the pairs are the reference itself and must not see themselves.
-        """
-        x_tree, y_tree = (cKDTree(side) for side in self.reference_)
-        joint, both = cKDTree(np.hstack(self.reference_)), np.hstack([x, y])
+    def _terms(self, rows: Sides, reference: Sides, own: bool) -> tuple[Array, NDArray[np.bool_]]:
+        """Return (n,) terms, and which are of points with k others at the same place."""
+        x_tree, y_tree = (cKDTree(side) for side in reference)
+        joint, both = cKDTree(np.hstack(reference)), np.hstack(rows)
         far = np.asarray(joint.query(both, [self.k + own], p=np.inf)[0])[:, 0]
-        neighbours = _within(joint, both, far) - own
         equal = far == 0
         radius = np.where(equal, 0, np.nextafter(far, 0))
-        n_x, n_y = _within(x_tree, x, radius) - own, _within(y_tree, y, radius) - own
-        others = len(self.reference_[0]) - own
-        inside = np.where(equal, neighbours + 1, self.k)
+        n_x, n_y = _within(x_tree, rows[0], radius) - own, _within(y_tree, rows[1], radius) - own
+        inside = np.full(len(both), float(self.k))
+        inside[equal] = _within(joint, both[equal], radius[equal]) - own + 1
+        others = len(reference[0]) - own
         local = digamma(inside) + digamma(others + 1) - digamma(n_x + 1) - digamma(n_y + 1)
-        return np.asarray(local), float(((neighbours > self.k) & ~equal).mean())
+        return np.asarray(local), equal
 
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())
@@ -146,7 +153,7 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = sample.x.shape[1]
         transform: type[Transform] = RankToNormal if self.ranks else Standardize
         self.maps_ = transform.fit(_flat(sample.x)), transform.fit(_flat(sample.y))
-        self.shapes_ = _flat(sample.x).shape[1:], _flat(sample.y).shape[1:]
+        self.schema_ = Schema.of(sample)
         x, y = self._mapped(sample)
         self.means_ = x.mean(axis=0), y.mean(axis=0)
         x, y = x - self.means_[0], y - self.means_[1]
@@ -168,7 +175,8 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
 
     def estimate(self, x: Any, y: Any) -> MIResult:
         """Return the mean log ratio of pairs under the fitted covariances."""
-        return from_pointwise(self.log_ratio(x, y), self.name)
+        sample = as_sample(x, y)
+        return from_pointwise(self.log_ratio(sample.x, sample.y), self.name, sample.warnings)
 
     def score(self, x: Any, y: Any) -> float:
         """Return minus the cross-entropy of telling pairs from unpaired ones."""
@@ -186,12 +194,9 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         figures = {"canonical_correlations": self.correlations_.tolist()}
         return from_pointwise(pointwise, self.name, warnings, figures)
 
-    def _mapped(self, sample: Sample) -> tuple[Array, Array]:
-        flat = _flat(sample.x), _flat(sample.y)
-        for side, a, shape in zip("xy", flat, self.shapes_, strict=True):
-            same_shape(side, a.shape[1:], shape)
-        x_map, y_map = self.maps_
-        return x_map(flat[0]), y_map(flat[1])
+    def _mapped(self, sample: Sample) -> Sides:
+        self.schema_.check(sample)
+        return self.maps_[0](_flat(sample.x)), self.maps_[1](_flat(sample.y))
 
     def _cautions(self, n: int) -> tuple[Caution, ...]:
         found = []
@@ -218,17 +223,9 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         return requires_y(super().__sklearn_tags__())
 
 
-def _ties(share: float) -> tuple[Caution, ...]:
-    if share <= _TIED:
-        return ()
-    return (
-        Caution(
-            "ties",
-            f"{share:.0%} of the pairs have several neighbours at the same distance, as rounded "
-            "values do, and KSG reads too high",
-            "Use more neighbours, as in KSG(k=20), or method='demi'",
-        ),
-    )
+def _told_apart(a: Array, rng: np.random.Generator) -> Array:
+    """Return standardised columns moved so little that only ties are broken."""
+    return np.asarray(a + 1e-10 * rng.standard_normal(a.shape) * (a != a[:1]).any(axis=0))
 
 
 def _flat(a: Array) -> Array:

@@ -21,6 +21,7 @@ __all__ = [
     "CriticFactory",
     "MLPCritic",
     "SeparableCritic",
+    "StartedCritic",
     "batch_scores",
     "is_separable",
     "joint_scores",
@@ -130,9 +131,40 @@ class _Separable(Protocol):
     def right(self, y: Tensor) -> Tensor: ...
 
 
+class StartedCritic(nn.Module):
+    """A critic added to a start in closed form, whose halves are the last columns of x and y.
+
+    Args:
+        critic: What learns the rest; it sees the other columns.
+        columns: How many columns a side belong to the start.
+    """
+
+    def __init__(self, critic: nn.Module, columns: int):
+        super().__init__()
+        self.critic, self.columns = critic, columns
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return scores (n,) of pairs x (n, d), y (n, d')."""
+        c = self.columns
+        learnt: Tensor = self.critic(x[:, :-c], y[:, :-c])
+        return learnt + (x[:, -c:] * y[:, -c:]).sum(dim=1)
+
+    def left(self, x: Tensor) -> Tensor:
+        """Return the left halves of critic and start, side by side, if the critic has one."""
+        c = self.columns
+        return torch.cat([self.critic.left(x[:, :-c]), x[:, -c:]], dim=1)  # type: ignore[operator]
+
+    def right(self, y: Tensor) -> Tensor:
+        """Return the right halves of critic and start, side by side, if the critic has one."""
+        c = self.columns
+        return torch.cat([self.critic.right(y[:, :-c]), y[:, -c:]], dim=1)  # type: ignore[operator]
+
+
 def is_separable(critic: object) -> TypeGuard[_Separable]:
     """Tell whether a critic scores pairs by the inner product of two embeddings."""
-    return isinstance(critic, _Separable)
+    if isinstance(critic, StartedCritic):
+        return is_separable(critic.critic)
+    return all(callable(getattr(type(critic), side, None)) for side in ("left", "right"))
 
 
 def batch_scores(critic: nn.Module, x: Tensor, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -143,7 +175,7 @@ def batch_scores(critic: nn.Module, x: Tensor, y: Tensor, batch: Batch) -> tuple
     anchors = batch.anchors if k == 1 else batch.anchors.repeat_interleave(k)
     x_rows = torch.cat([batch.joint, anchors])
     y_rows = torch.cat([batch.joint, batch.partners.flatten()])
-    scores = critic(x.index_select(0, x_rows), y.index_select(0, y_rows))
+    scores = _scored(critic, x.index_select(0, x_rows), y.index_select(0, y_rows))
     joint, product = torch.split(scores, [b, len(scores) - b])  # one node of the graph, not two
     return joint, product.view(-1, k)
 
@@ -152,7 +184,7 @@ def batch_scores(critic: nn.Module, x: Tensor, y: Tensor, batch: Batch) -> tuple
 def joint_scores(critic: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """Return the scores (n,) of pairs, without gradient, in tiles."""
     tiles = zip(torch.split(x, _ROWS_AT_ONCE), torch.split(y, _ROWS_AT_ONCE), strict=True)
-    return torch.cat([critic(a, b) for a, b in tiles])
+    return torch.cat([_scored(critic, a, b) for a, b in tiles])
 
 
 @torch.no_grad()
@@ -163,6 +195,14 @@ def product_scores(critic: nn.Module, x: Tensor, y: Tensor, partners: Tensor) ->
     u = torch.cat([critic.left(tile) for tile in torch.split(x, _ROWS_AT_ONCE)])
     v = torch.cat([critic.right(tile) for tile in torch.split(y, _ROWS_AT_ONCE)])
     return torch.stack([(u * v[rows]).sum(dim=1) for rows in partners.T], dim=1)
+
+
+def _scored(critic: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """Return what a critic says of pairs; a user's own may have the wrong shape."""
+    scores: Tensor = critic(x, y)
+    if scores.shape != (len(x),):
+        raise ValueError(f"a critic must return scores of shape ({len(x)},), got {scores.shape}")
+    return scores
 
 
 def _all_pairs(critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

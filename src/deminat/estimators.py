@@ -21,6 +21,7 @@ from torch import nn
 from .critics import (
     CriticFactory,
     SeparableCritic,
+    StartedCritic,
     batch_scores,
     is_separable,
     joint_scores,
@@ -31,6 +32,7 @@ from .fitting import Scales, hold_out, labels_of, requires_y, score_pairs, some_
 from .inputs import LEAST_PAIRS, Sample, as_sample
 from .objectives import DEMI, InfoNCE, Objective, training_loss
 from .pairs import batches
+from .reference import GaussianCopula, Start
 from .results import MIResult
 from .scores import Scores, held_out_loss, read
 from .training import EarlyStopping, History, Progress, Training, one_thread, train
@@ -66,6 +68,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         critic: Constructor of the critic, called with the shapes of one x and one y.
         scaling: Map of each side, fitted on the training rows.
         training: How to train.
+        start: A log ratio in closed form that the critic is added to, fitted on the training rows;
+            dropped where the held-out rows say that nothing is better. `None` for none.
         seed: Of all randomness.
 
     After `fit`: `critic_` (the trained module), `scales_` (the fitted maps), `history_`.
@@ -75,6 +79,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     critic: CriticFactory = SeparableCritic
     scaling: type[Transform] = Views
     training: Training = AUTO
+    start: type[Start] | None = GaussianCopula
     seed: int = 0
 
     @property
@@ -139,7 +144,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Train on a checked sample."""
         fitted, held = hold_out(sample, self.training, self.seed)
         self.n_features_in_ = sample.x.shape[1]
-        self.scales_ = Scales.fit(self.scaling, fitted)
+        self.scales_ = Scales.fit(self.scaling, fitted, self._start(fitted, held))
         self.offset_ = 0.0
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)  # of a critic's own initial weights and dropout
@@ -161,9 +166,28 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             return self.training.negatives or self.training.batch - 1
         return _SCORED_NEGATIVES
 
+    def _start(self, sample: Sample, held: Sample | None) -> Start | None:
+        """Return the start, if there is to be one and it tells held-out pairs from others."""
+        if self.start is None or sample.x.ndim > 2 or sample.y.ndim > 2:
+            return None
+        start = self.start.fit(sample.x, sample.y)
+        rows = held or sample
+        (others,) = some_partners(rows, 1, self.seed).T.numpy()
+        left, right = start.left(rows.x), start.right(rows.y)
+        product = (left * right[others]).sum(axis=1, keepdims=True)
+        told_apart = Scores((left * right).sum(axis=1), product)
+        silent = Scores(np.zeros(len(rows)), np.zeros((len(rows), 1)))
+        better = held_out_loss(DEMI(), told_apart) < held_out_loss(DEMI(), silent)
+        return start if better else None
+
     def _untrained(self, sample: Sample) -> nn.Module:
-        x, y = self.scales_(sample.take(np.arange(1)))
-        return self.critic(tuple(x.shape[1:]), tuple(y.shape[1:]))
+        one = sample.take(np.arange(1))
+        x, y = self.scales_(one)
+        if self.scales_.start is None:
+            return self.critic(tuple(x.shape[1:]), tuple(y.shape[1:]))
+        columns = self.scales_.start.left(one.x).shape[1]
+        critic = self.critic((x.shape[1] - columns,), (y.shape[1] - columns,))
+        return StartedCritic(critic, columns)
 
     def _train(self, sample: Sample, held: Sample | None, progress: Progress | None) -> History:
         objective, settings = self.objective.trains_as, self.training

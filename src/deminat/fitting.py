@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from .critics import joint_scores, product_scores
 from .errors import DataError
-from .inputs import Sample
+from .inputs import UNNAMED, Sample
 from .pairs import partners
+from .reference import Start
 from .scores import Scores
 from .splits import split_off
 from .training import History, Training, one_thread
@@ -20,10 +21,10 @@ from .transforms import Transform
 
 __all__ = [
     "Scales",
+    "Schema",
     "hold_out",
     "labels_of",
     "requires_y",
-    "same_shape",
     "score_pairs",
     "some_partners",
     "told",
@@ -31,35 +32,63 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Scales:
-    """How both sides of a sample become tensors: maps fitted on training rows."""
+class Schema:
+    """What the rows of a fit looked like, so that other rows can be told from them."""
 
-    x_map: Transform
-    y_map: Transform
-    x_shape: tuple[int, ...]
-    y_shape: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    names: tuple[tuple[str, ...], tuple[str, ...]]
 
     @classmethod
-    def fit(cls, transform: type[Transform], sample: Sample) -> Self:
+    def of(cls, sample: Sample) -> Self:
+        """Return the schema of a sample."""
+        return cls((sample.x.shape[1:], sample.y.shape[1:]), (sample.x_names, sample.y_names))
+
+    def check(self, sample: Sample) -> None:
+        """Refuse rows of another shape or with other columns than those of the fit."""
+        other = Schema.of(sample)
+        sides = zip("XY", self.shapes, other.shapes, self.names, other.names, strict=True)
+        for side, shape, new_shape, names, new_names in sides:
+            if new_shape != shape:
+                raise DataError(
+                    f"{side} has {new_shape[0]} features, but deminat is expecting {shape[0]} "
+                    f"features as input: rows of shape {shape} as in the fit, not {new_shape}"
+                )
+            if new_names != names and UNNAMED not in (names[0], new_names[0]):
+                raise DataError(
+                    f"{side} has columns {', '.join(new_names[:5])}; the fit had "
+                    f"{', '.join(names[:5])}: pass the same, in the same order"
+                )
+
+
+@dataclass(frozen=True)
+class Scales:
+    """How both sides of a sample become tensors: maps fitted on training rows.
+
+    Args:
+        schema: Of those rows.
+        x_map: Map of x.
+        y_map: Map of y.
+        start: A log ratio in closed form, whose two halves stand in the last columns.
+    """
+
+    schema: Schema
+    x_map: Transform
+    y_map: Transform
+    start: Start | None = None
+
+    @classmethod
+    def fit(cls, scaling: type[Transform], sample: Sample, start: Start | None = None) -> Self:
         """Return the scales that suit the rows of a sample."""
-        shapes = sample.x.shape[1:], sample.y.shape[1:]
-        return cls(transform.fit(sample.x), transform.fit(sample.y), *shapes)
+        return cls(Schema.of(sample), scaling.fit(sample.x), scaling.fit(sample.y), start)
 
     def __call__(self, sample: Sample) -> tuple[Tensor, Tensor]:
         """Return x and y (n, ...) as float32 tensors on the fitted scales."""
-        same_shape("x", sample.x.shape[1:], self.x_shape)
-        same_shape("y", sample.y.shape[1:], self.y_shape)
+        self.schema.check(sample)
         x, y = self.x_map(sample.x), self.y_map(sample.y)
+        if self.start is not None:
+            x = np.hstack([x, self.start.left(sample.x)])
+            y = np.hstack([y, self.start.right(sample.y)])
         return torch.from_numpy(x).float(), torch.from_numpy(y).float()
-
-
-def same_shape(side: str, shape: tuple[int, ...], fitted: tuple[int, ...]) -> None:
-    """Refuse rows of another shape than those of the fit."""
-    if shape != fitted:
-        raise DataError(
-            f"{side.upper()} has {shape[0]} features, but deminat is expecting {fitted[0]} "
-            f"features as input: rows of shape {fitted} as in the fit, not {shape}"
-        )
 
 
 def hold_out(sample: Sample, training: Training, seed: int) -> tuple[Sample, Sample | None]:

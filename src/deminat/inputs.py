@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 from .errors import DataError, printable
 from .results import Caution
 
-__all__ = ["LEAST_PAIRS", "NanPolicy", "Sample", "as_sample"]
+__all__ = ["LEAST_PAIRS", "UNNAMED", "NanPolicy", "Sample", "as_sample"]
 
 NanPolicy = Literal["raise", "omit"]
 
+_ATOM = 20  # times the usual multiplicity: a value of its own, such as zero, and no copy
+UNNAMED = "column 0"  # what messages call the first column of an array
 LEAST_PAIRS = 20  # five folds of four: fewer cannot be trained on and held out
 
 
@@ -100,7 +102,10 @@ def as_sample(x: Any, y: Any, *, nan: NanPolicy = "raise", least: int = 2) -> Sa
 
 def _side(value: Any, side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Return a float64 array (n, ...) and the names of its columns."""
-    frame = nw.from_native(value, pass_through=True, eager_only=True, allow_series=True)
+    try:
+        frame = nw.from_native(value, pass_through=True, eager_only=True, allow_series=True)
+    except nw.exceptions.NarwhalsError as error:
+        raise DataError(f"{side} cannot be read: {printable(error, 200)}") from error
     if isinstance(frame, nw.Series):
         frame = frame.to_frame()
     if isinstance(frame, nw.DataFrame):
@@ -121,9 +126,12 @@ def _side(value: Any, side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
 def _plain(value: Any, side: str) -> NDArray[Any]:
     if value is None:
         raise DataError(f"requires y to be passed, but the target {side} is None")
-    if hasattr(value, "detach"):  # a torch tensor, wherever it lives
-        value = value.detach().cpu()
-        value = value.double() if value.is_floating_point() else value
+    if isinstance(value, list | tuple) and value and hasattr(value[0], "detach"):
+        value = [v.detach() for v in value]
+    if hasattr(value, "detach"):
+        value = _from_tensor(value, side)
+    if isinstance(value, np.ma.MaskedArray):
+        value = np.ma.filled(value.astype(object), np.nan)
     if hasattr(value, "toarray"):
         raise DataError(f"{side} is a sparse matrix; pass {side}.toarray()")
     try:
@@ -132,15 +140,31 @@ def _plain(value: Any, side: str) -> NDArray[Any]:
         raise DataError(f"{side} is not an array: its rows differ in length") from error
 
 
+def _from_tensor(tensor: Any, side: str) -> NDArray[Any]:
+    """Return a torch tensor, wherever it lives and whatever view it is, as an array."""
+    try:
+        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+        return np.asarray(tensor.double() if tensor.is_floating_point() else tensor)
+    except (RuntimeError, TypeError) as error:
+        raise DataError(f"{side} is no plain tensor: {printable(error, 120)}") from error
+
+
 def _numeric(array: NDArray[Any], side: str) -> NDArray[np.float64]:
+    if array.dtype.kind in "iu" and array.size and _largest(array) > 2**53:
+        raise DataError(
+            f"{side} holds integers beyond 2**53, whose last digits float64 loses; "
+            "subtract an offset, or declare them as categories"
+        )
     if array.dtype.kind in "biuf":
         return array.astype(np.float64)
     if array.dtype.kind == "c":
         raise DataError(f"Complex data not supported: pass the parts of {side} as columns")
     if array.dtype.kind == "O":
+        numbers = [np.nan if type(v).__name__ == "NAType" else v for v in array.flat]
         try:
-            return array.astype(np.float64)
-        except (TypeError, ValueError):
+            if not any(isinstance(v, str | bytes) for v in numbers):
+                return np.array(numbers, dtype=np.float64).reshape(array.shape)
+        except (TypeError, ValueError, OverflowError):
             pass  # told below, as for strings
     raise DataError(
         f"{side} holds {_kind(array)}; for categories pass a frame whose column has a categorical "
@@ -148,11 +172,16 @@ def _numeric(array: NDArray[Any], side: str) -> NDArray[np.float64]:
     )
 
 
+def _largest(array: NDArray[Any]) -> int:
+    return max(abs(int(array.min())), abs(int(array.max())))
+
+
 def _kind(array: NDArray[Any]) -> str:
     if array.dtype.kind in "US":
         return f"strings such as {printable(repr(str(array.flat[0])))}" if array.size else "strings"
     if array.dtype.kind == "O":
-        return "objects that are not numbers"
+        strings = all(isinstance(v, str) for v in array.flat)
+        return "strings that are not numbers" if strings else "objects that are not numbers"
     return f"values of type {array.dtype}"
 
 
@@ -161,8 +190,8 @@ def _from_frame(frame: nw.DataFrame[Any], side: str) -> tuple[NDArray[np.float64
         raise DataError(f"{side} has no columns; choose at least one")
     blocks = [_from_column(frame.get_column(name), side) for name in frame.columns]
     names = [
-        printable(f"{name}{level}")
-        for name, (_, levels) in zip(frame.columns, blocks, strict=True)
+        printable(f"{name}{level}") or f"column {j}"
+        for j, (name, (_, levels)) in enumerate(zip(frame.columns, blocks, strict=True))
         for level in levels
     ]
     return np.concatenate([block for block, _ in blocks], axis=1), tuple(names)
@@ -186,16 +215,17 @@ def _from_column(column: nw.Series[Any], side: str) -> tuple[NDArray[np.float64]
 
 
 def _one_hot(column: nw.Series[Any]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return a column for each declared level, in sorted order, whether it occurs or not."""
     values = np.asarray(column.cast(nw.String).to_list(), dtype=object)
-    missing = np.array([v is None or v != v for v in values])
-    levels = sorted(set(values[~missing]))
+    missing = np.array([v is None or v != v for v in values], dtype=bool)
+    levels = sorted(map(str, column.cat.get_categories().to_list())) or [""]
     block = np.stack([values == level for level in levels], axis=1).astype(np.float64)
     block[missing] = np.nan
     return block, tuple(f"={level}" for level in levels)
 
 
 def _finite_rows(a: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.asarray(np.isfinite(a).reshape(len(a), -1).all(axis=1))
+    return np.asarray(np.isfinite(a).all(axis=tuple(range(1, a.ndim))))
 
 
 def _missing(a: NDArray[np.float64], names: Sequence[str], side: str) -> str | None:
@@ -248,18 +278,42 @@ def _copies(
     x: NDArray[np.float64], y: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64] | None, tuple[Caution, ...]]:
     """Label the rows that are copies of one another (None where none are); what to tell."""
-    x_codes, y_codes = _row_codes(x), _row_codes(y)
-    labels = _row_codes(np.stack([x_codes, y_codes], axis=1).astype(np.float64))
-    _, first = np.unique(labels, return_index=True)
+    sides = _row_codes(x), _row_codes(y)
+    labels = _row_codes(np.stack(sides, axis=1).astype(np.float64))
+    _, first, counts = np.unique(labels, return_index=True, return_counts=True)
     n, distinct = len(labels), len(first)
-    spread = max(len(np.unique(codes[first])) for codes in (x_codes, y_codes)) / max(distinct, 1)
-    if distinct == n or spread < 0.9 or distinct < max(LEAST_PAIRS, 0.02 * n):
+    atoms = counts > max(_ATOM * np.median(counts), 0.01 * n)
+    copied = n - distinct - int((counts[atoms] - 1).sum())
+    if copied == 0 or distinct < max(LEAST_PAIRS, 0.02 * n):
         return None, ()
-    if n - distinct <= 0.01 * n:
+    telling = [a for a, c in zip((x, y), sides, strict=True) if _spread(c[first]) >= 0.9]
+    if not telling or any(map(_is_table, telling)):
+        return None, ()
+    alone = np.flatnonzero(atoms[labels])
+    labels[alone] = distinct + np.arange(len(alone))
+    if copied <= 0.01 * n:
         return labels, ()
     told = Caution(
         "duplicates",
-        f"{n - distinct} of {n} rows repeat another row exactly",
+        f"{copied} of {n} rows repeat another row exactly",
         "Copies are kept together and never taken for unpaired; find out why they are there",
     )
     return labels, (told,)
+
+
+def _spread(codes: NDArray[np.int64]) -> float:
+    return len(np.unique(codes)) / len(codes)
+
+
+def _is_table(a: NDArray[np.float64]) -> bool:
+    """Tell whether so few values are possible, evenly spaced, that chance repeats them."""
+    log_cells = 0.0
+    for column in a.reshape(len(a), -1).T:
+        values = np.unique(column)
+        if len(values) == 1:
+            continue
+        steps = (values[-1] - values[0]) / np.diff(values).min()
+        if steps > 4 * len(values):
+            return False
+        log_cells += np.log(steps + 1)
+    return bool(log_cells < 2 * np.log(len(a)))

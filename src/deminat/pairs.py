@@ -35,6 +35,7 @@ class Batch:
 
 def partners(n: int, k: int, generator: torch.Generator, labels: Tensor | None = None) -> Tensor:
     """Return (n, k) rows, none of them the row itself nor one with its label."""
+    _some_differ(labels)
     order = torch.randperm(n, generator=generator)
     shifted = torch.empty(n, k, dtype=torch.int64)
     shifted[order] = _shifts(order, k, generator)
@@ -62,6 +63,9 @@ def batches(
             probability alpha, or an unpaired one: the paper's z. Otherwise every row serves as
             both and the loss weighs the two.
     """
+    if k is None and alpha is not None:
+        raise ValueError("drawing z needs explicit partners")
+    _some_differ(labels)
     size = min(size, n)
     while True:
         order = torch.randperm(n, generator=generator)
@@ -70,10 +74,17 @@ def batches(
             rows = order[start : start + size]
             if others is None:
                 rows = rows if labels is None else _one_per_label(rows, labels)
-                yield Batch(rows, rows, None)
+                if len(rows) > 1:
+                    yield Batch(rows, rows, None)
             else:
-                batch = Batch(rows, rows, others[rows])
-                yield batch if alpha is None else _drawn(batch, alpha, generator)
+                apart = others[rows]
+                batch = Batch(rows, rows, apart)
+                yield batch if alpha is None else _drawn(rows, apart, alpha, generator)
+
+
+def _some_differ(labels: Tensor | None) -> None:
+    if labels is not None and bool((labels == labels[0]).all()):
+        raise DataError("all rows are copies of one observation: nothing can be unpaired")
 
 
 def _shifts(order: Tensor, k: int, generator: torch.Generator) -> Tensor:
@@ -86,12 +97,14 @@ def _shifts(order: Tensor, k: int, generator: torch.Generator) -> Tensor:
 
 
 def _apart(others: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw again where a partner (n, k) shares the label of its row, until none does."""
-    if bool((labels == labels[0]).all()):
-        raise DataError("all rows are copies of one observation: nothing can be unpaired")
-    while bool((same := labels[others] == labels[:, None]).any()):
-        drawn = torch.randint(len(labels), (int(same.sum()),), generator=generator)
-        others = others.masked_scatter(same, drawn)
+    """Draw again, among the rows of other labels, where a partner (n, k) has its row's label."""
+    _, codes, counts = torch.unique(labels, return_inverse=True, return_counts=True)
+    row, column = (labels[others] == labels[:, None]).nonzero(as_tuple=True)
+    by_label, width = codes.argsort(stable=True), counts[codes[row]]
+    start = (counts.cumsum(0) - counts)[codes[row]]
+    uniform = torch.rand(len(row), generator=generator, dtype=torch.float64)
+    drawn = (uniform * (len(labels) - width)).long()
+    others[row, column] = by_label[drawn + width * (drawn >= start)]  # step over the own label
     return others
 
 
@@ -102,10 +115,8 @@ def _one_per_label(rows: Tensor, labels: Tensor) -> Tensor:
     return rows[torch.tensor(keep)]
 
 
-def _drawn(batch: Batch, alpha: float, generator: torch.Generator) -> Batch:
+def _drawn(rows: Tensor, others: Tensor, alpha: float, generator: torch.Generator) -> Batch:
     """Let each of two examples a row be joint with probability alpha, unpaired otherwise."""
-    if batch.partners is None:
-        raise ValueError("drawing z needs explicit partners")
-    rows = batch.joint.repeat(2)
+    rows = rows.repeat(2)
     z = torch.rand(len(rows), generator=generator) < alpha
-    return Batch(rows[z], rows[~z], batch.partners.repeat(2, 1)[~z])
+    return Batch(rows[z], rows[~z], others.repeat(2, 1)[~z])

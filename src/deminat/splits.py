@@ -3,6 +3,8 @@
 Rows that share a label (copies of one observation, and later groups) never stand on two sides.
 """
 
+import heapq
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,15 +25,33 @@ def folds(n: int, count: int, rng: np.random.Generator, labels: Rows | None = No
         raise DataError(f"{distinct} different observations cannot be cut into {count} folds")
     shuffled = rng.permutation(distinct)
     sizes = np.bincount(codes, minlength=distinct)[shuffled]
-    middle = np.cumsum(sizes) - sizes / 2
     part = np.empty(distinct, dtype=np.int64)
-    part[shuffled] = np.minimum((middle * count / n).astype(np.int64), count - 1)
+    part[shuffled] = _dealt(sizes, count)
     return [np.flatnonzero(part[codes] == k) for k in range(count)]
+
+
+def _dealt(sizes: Rows, count: int) -> Rows:
+    """Return a part for each size: the largest first, each to the part that has least."""
+    if sizes.max() == 1:
+        return np.arange(len(sizes)) * count // len(sizes)
+    least = [(0, k) for k in range(count)]
+    part = np.empty(len(sizes), dtype=np.int64)
+    for i in np.argsort(-sizes, kind="stable"):
+        filled, k = least[0]
+        part[i] = k
+        heapq.heapreplace(least, (filled + int(sizes[i]), k))
+    return part
 
 
 def split_off(
     n: int, fraction: float, rng: np.random.Generator, labels: Rows | None = None
 ) -> tuple[Rows, Rows]:
     """Return (rows to fit, rows held out), about `fraction` of the n rows held out."""
-    parts = folds(n, max(2, round(1 / fraction)), rng, labels)
-    return np.sort(np.concatenate(parts[1:])), parts[0]
+    codes = np.arange(n) if labels is None else np.unique(labels, return_inverse=True)[1]
+    shuffled = rng.permutation(int(codes.max()) + 1)
+    if len(shuffled) < 2:
+        raise DataError("copies of one observation cannot be split")
+    ends = np.cumsum(np.bincount(codes)[shuffled])
+    cut = int(np.clip(np.argmin(np.abs(ends - fraction * n)) + 1, 1, len(shuffled) - 1))
+    held = np.isin(codes, shuffled[:cut])
+    return np.flatnonzero(~held), np.flatnonzero(held)

@@ -66,7 +66,8 @@ class Robust:
 
     def __call__(self, a: Array) -> Array:
         """Return rows `a` (m, d) on the fitted scale."""
-        return np.arcsinh((a - self.center) / self.scale)
+        with np.errstate(over="ignore"):
+            return np.arcsinh(np.nan_to_num((a - self.center) / self.scale))
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,13 @@ class RankToNormal:
     @classmethod
     def fit(cls, a: Array) -> Self:
         """Return the map of the rows of `a` (n, d)."""
-        pairs = [_normal_quantiles(column) for column in a.T]
+        pairs = [_normal_quantiles(column) for column in a.reshape(len(a), -1).T]
         return cls(tuple(v for v, _ in pairs), tuple(q for _, q in pairs))
 
     def __call__(self, a: Array) -> Array:
         """Return rows `a` (m, d) with standard normal columns."""
-        known = zip(a.T, self.values, self.quantiles, strict=True)
-        return np.stack([np.interp(*columns) for columns in known], axis=1)
+        known = zip(a.reshape(len(a), -1).T, self.values, self.quantiles, strict=True)
+        return np.stack([np.interp(*columns) for columns in known], axis=1).reshape(a.shape)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def _cap_run(cell: Row) -> Row:
     rng = np.random.default_rng([cell["seed"], 8])
     (x, y), held = task.sample(cell["n"], rng), task.sample(10_240, rng)
     training = replace(PAPER, batch=cell["batch"], epochs=5, halve_at=())
-    fitted = Estimator(DEMI(), MLPCritic, Standardize, training, cell["seed"]).fit(x, y)
+    fitted = Estimator(DEMI(), MLPCritic, Standardize, training, None, cell["seed"]).fit(x, y)
     result = fitted.estimate(*held)
     return {"estimate": result.mi, "standard_error": result.standard_error}
 

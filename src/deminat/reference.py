@@ -1,0 +1,102 @@
+r"""A start in closed form: what a Gaussian copula already says of the log ratio.
+
+Make each column normal by its ranks; were the columns then jointly normal, the log ratio would be
+a sum over canonical pairs $(p_i, q_i)$ with correlations $\rho_i$:
+
+$$ f_0(x, y) = \sum_i -\tfrac12\log(1 - \rho_i^2)
+   + \frac{\rho_i p_i q_i - \tfrac12\rho_i^2 (p_i^2 + q_i^2)}{1 - \rho_i^2}. $$
+
+A critic added to it has only the rest to learn: a network alone, from a few thousand rows of many
+columns, learns noise before it learns a quadratic form. Each estimated correlation costs
+information, so covariances are shrunk (OAS), correlations that noise alone would reach, below
+$\sqrt{d_x/n} + \sqrt{d_y/n}$, are dropped, and the others are debiased.
+
+The sum is an inner product of a function of x and a function of y, so the start is separable.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.covariance import OAS
+
+from .transforms import RankToNormal
+
+__all__ = ["GaussianCopula", "Start"]
+
+Array = NDArray[np.float64]
+
+_EDGE = 1.05  # how far above the edge of the noise a correlation must be
+_HIGHEST = 0.9999
+
+
+class Start(Protocol):
+    """A log ratio in closed form, fitted on training rows: the inner product of two maps."""
+
+    @classmethod
+    def fit(cls, x: Array, y: Array) -> Self:
+        """Return the start that suits pairs x (n, dx), y (n, dy)."""
+        ...
+
+    def left(self, x: Array) -> Array:
+        """Return (m, r) of rows x (m, dx)."""
+        ...
+
+    def right(self, y: Array) -> Array:
+        """Return (m, r) of rows y (m, dy)."""
+        ...
+
+
+@dataclass(frozen=True)
+class GaussianCopula:
+    """The log ratio of a Gaussian copula; 0 where no correlation stands out from noise.
+
+    Args:
+        x_ranks: Makes the columns of x normal.
+        y_ranks: Makes the columns of y normal.
+        x_directions: (dx, r) to the canonical variables of x.
+        y_directions: (dy, r) to those of y.
+        correlations: (r,) between them.
+    """
+
+    x_ranks: RankToNormal
+    y_ranks: RankToNormal
+    x_directions: Array
+    y_directions: Array
+    correlations: Array
+
+    @classmethod
+    def fit(cls, x: Array, y: Array) -> Self:
+        """Return the copula of pairs x (n, dx), y (n, dy)."""
+        x_ranks, y_ranks = RankToNormal.fit(x), RankToNormal.fit(y)
+        x, y = x_ranks(x), y_ranks(y)
+        (n, dx), dy = x.shape, y.shape[1]
+        x_white, y_white = _whitener(x), _whitener(y)
+        u, s, vt = np.linalg.svd(x_white @ (x.T @ y / n) @ y_white, full_matrices=False)
+        keep = s > _EDGE * (math.sqrt(dx / n) + math.sqrt(dy / n))
+        debiased = 1 - (1 - s[keep] ** 2) * (1 + (dx + dy) / n)
+        rho = np.sqrt(np.clip(debiased, 0, _HIGHEST**2))
+        return cls(x_ranks, y_ranks, x_white @ u[:, keep], y_white @ vt[keep].T, rho)
+
+    def left(self, x: Array) -> Array:
+        """Return (m, r + 2): scaled canonical variables, the terms of x alone, ones."""
+        p, rho = self.x_ranks(x) @ self.x_directions, self.correlations
+        alone = self._alone(p) - 0.5 * np.log1p(-(rho**2)).sum()
+        return np.column_stack([p * rho / (1 - rho**2), alone, np.ones(len(p))])
+
+    def right(self, y: Array) -> Array:
+        """Return (m, r + 2): canonical variables, ones, the terms of y alone."""
+        q = self.y_ranks(y) @ self.y_directions
+        return np.column_stack([q, np.ones(len(q)), self._alone(q)])
+
+    def _alone(self, variables: Array) -> Array:
+        rho = self.correlations
+        return np.asarray(-0.5 * variables**2 @ (rho**2 / (1 - rho**2)))
+
+
+def _whitener(a: Array) -> Array:
+    """Return the symmetric matrix (d, d) that makes shrunk covariances of a (n, d) the identity."""
+    values, vectors = np.linalg.eigh(OAS(assume_centered=True).fit(a).covariance_)
+    return np.asarray(vectors / np.sqrt(values) @ vectors.T)
