@@ -83,7 +83,7 @@ def test_each_pair_is_scored_by_a_critic_that_never_saw_it():
         __call__ = staticmethod(lambda a: a)
 
     training = replace(QUICK, stopping=None, steps=100, negatives=1)
-    method = Estimator(DEMI(), Memory, Same, training)
+    method = Estimator(DEMI(), Memory, Same, training, start=None)
     assert deminat.estimate(X, Y, method=method, folds=3).mi == 0
     assert method.fit(X, Y).estimate(X, Y).mi > 0.9
 

@@ -198,7 +198,7 @@ def fitted(critic, training):
 @pytest.mark.parametrize("negatives", [1, 3, None])
 def test_any_module_of_two_arguments_serves(negatives):
     estimator = fitted(Own, Training(steps=5, negatives=negatives))
-    assert isinstance(estimator.critic_, Own)
+    assert isinstance(estimator.critic_.critic, Own)  # added to the start
     assert estimator.history_.steps == 5
     assert np.isfinite(estimator.estimate(*gaussian(2, 0.5).sample(30, seed=1)).mi)
 
