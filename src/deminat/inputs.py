@@ -3,11 +3,6 @@
 Both sides become float64 arrays of n rows, never cast in place. What cannot be used as it is
 (missing values, strings, unequal lengths) is an error that says what to do; what can be mended
 (constant columns, declared categories) is mended and, where it matters, told in a `Caution`.
-
-**Duplicated rows** are a trap: a copy of a pair on the other side of a split leaks, and a copy
-among the unpaired partners is a joint pair in disguise, which caps the estimate. Yet in
-discrete data equal rows are natural and must stay. Rows are taken for copies when, with repeats
-set aside, the values of one side are nearly all different: chance would not have repeated them.
 """
 
 from collections.abc import Sequence
@@ -18,6 +13,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from .copies import label_copies
 from .errors import DataError, printable
 from .results import Caution
 
@@ -25,7 +21,6 @@ __all__ = ["LEAST_PAIRS", "UNNAMED", "NanPolicy", "Sample", "as_sample"]
 
 NanPolicy = Literal["raise", "omit"]
 
-_ATOM = 20  # times the usual multiplicity: a value of its own, such as zero, and no copy
 UNNAMED = "column 0"  # what messages call the first column of an array
 LEAST_PAIRS = 20  # five folds of four: fewer cannot be trained on and held out
 
@@ -96,7 +91,7 @@ def as_sample(x: Any, y: Any, *, nan: NanPolicy = "raise", least: int = 2) -> Sa
         x, y = x[finite], y[finite]
     if len(x) < least:
         raise DataError(f"n_samples = {len(x)} is too few; at least {least} pairs are needed")
-    labels, told = _copies(x, y)
+    labels, told = label_copies(x, y)
     return Sample(x, y, x_names, y_names, labels, warnings + told)
 
 
@@ -265,55 +260,3 @@ def _varying(
     )
     keep = varies if varies.any() else np.arange(a.shape[1]) == 0
     return a[:, keep], tuple(np.asarray(names)[keep]), (told,)
-
-
-def _row_codes(a: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return an integer per row, equal for equal rows."""
-    flat = np.ascontiguousarray(a.reshape(len(a), -1) + 0.0)  # -0.0 equals 0.0
-    rows = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-    return np.unique(rows, return_inverse=True)[1].astype(np.int64)
-
-
-def _copies(
-    x: NDArray[np.float64], y: NDArray[np.float64]
-) -> tuple[NDArray[np.int64] | None, tuple[Caution, ...]]:
-    """Label the rows that are copies of one another (None where none are); what to tell."""
-    sides = _row_codes(x), _row_codes(y)
-    labels = _row_codes(np.stack(sides, axis=1).astype(np.float64))
-    _, first, counts = np.unique(labels, return_index=True, return_counts=True)
-    n, distinct = len(labels), len(first)
-    atoms = counts > max(_ATOM * np.median(counts), 0.01 * n)
-    copied = n - distinct - int((counts[atoms] - 1).sum())
-    if copied == 0 or distinct < max(LEAST_PAIRS, 0.02 * n):
-        return None, ()
-    telling = [a for a, c in zip((x, y), sides, strict=True) if _spread(c[first]) >= 0.9]
-    if not telling or any(map(_is_table, telling)):
-        return None, ()
-    alone = np.flatnonzero(atoms[labels])
-    labels[alone] = distinct + np.arange(len(alone))
-    if copied <= 0.01 * n:
-        return labels, ()
-    told = Caution(
-        "duplicates",
-        f"{copied} of {n} rows repeat another row exactly",
-        "Copies are kept together and never taken for unpaired; find out why they are there",
-    )
-    return labels, (told,)
-
-
-def _spread(codes: NDArray[np.int64]) -> float:
-    return len(np.unique(codes)) / len(codes)
-
-
-def _is_table(a: NDArray[np.float64]) -> bool:
-    """Tell whether so few values are possible, evenly spaced, that chance repeats them."""
-    log_cells = 0.0
-    for column in a.reshape(len(a), -1).T:
-        values = np.unique(column)
-        if len(values) == 1:
-            continue
-        steps = (values[-1] - values[0]) / np.diff(values).min()
-        if steps > 4 * len(values):
-            return False
-        log_cells += np.log(steps + 1)
-    return bool(log_cells < 2 * np.log(len(a)))
