@@ -133,3 +133,13 @@ def test_one_pair_is_too_few_for_an_estimate(estimator):
     x, y = gaussian(1, 0.5).sample(50, seed=0)
     with pytest.raises(ValueError, match="at least 2"):
         estimator.fit(x, y).estimate(x[:1], y[:1])
+
+
+def test_a_figure_that_is_not_finite_is_none_in_json():
+    told = MIResult(1.0, 0.1, 2, "demi", np.zeros(2), diagnostics={"a": [np.inf, 1.0], "b": np.nan})
+    assert told.to_dict()["diagnostics"] == {"a": [None, 1.0], "b": None}
+    json.dumps(told.to_dict(), allow_nan=False)
+
+
+def test_nothing_is_printed_as_minus_zero():
+    assert str(MIResult(-1e-6, 0.1, 2, "demi", np.zeros(2))).startswith("0.000 nats")

@@ -77,6 +77,7 @@ class MIResult:
     def describe(self, unit: Unit = "nats") -> str:
         """Return one readable line, in `unit`."""
         mi, error = nats_to(unit, self.mi), nats_to(unit, self.standard_error)
+        mi = round(mi, 3) + 0.0  # no -0.000
         line = f"{mi:.3f} {unit}  s.e. {error:.3f} ({COVERS})  n={self.n}  {self.method}"
         codes = ", ".join(w.code for w in self.warnings)
         return f"{line}  warnings: {codes}" if codes else line
@@ -100,7 +101,10 @@ class MIResult:
         return f"<table>{cells}</table>"
 
     def to_dict(self, unit: Unit = "nats") -> dict[str, Any]:
-        """Return what JSON can hold, in `unit`: all but the pointwise values."""
+        """Return what JSON can hold, in `unit`: all but the pointwise values.
+
+        Figures that are not finite, which JSON has no word for, become `None`.
+        """
         return {
             "mi": nats_to(unit, self.mi),
             "standard_error": nats_to(unit, self.standard_error),
@@ -109,5 +113,14 @@ class MIResult:
             "n": self.n,
             "method": self.method,
             "warnings": [asdict(w) for w in self.warnings],
-            "diagnostics": dict(self.diagnostics),
+            "diagnostics": _finite(dict(self.diagnostics)),
         }
+
+
+def _finite(value: Any) -> Any:
+    """Return a nested value of dictionaries and lists with None for floats that are not finite."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -45,7 +45,8 @@ def read(
     """Return what `objective` makes of the scores."""
     mi = float(objective.estimate(*scores.tensors()))
     error = standard_error(objective, scores)
-    weights = np.exp(scores.product)
+    with np.errstate(over="ignore"):
+        weights = np.exp(scores.product)
     figures = {
         "held_out_loss": held_out_loss(objective, scores),
         "normaliser": float(weights.mean()),
