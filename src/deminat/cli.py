@@ -19,6 +19,7 @@ from . import __version__
 from .errors import DataError, TrainingError, printable
 
 if TYPE_CHECKING:
+    from .results import MIResult
     from .training import Progress
 
 __all__ = ["app", "main"]
@@ -120,16 +121,7 @@ def estimate(
 
     deminat estimate x.npy y.npy --method demi --method ksg
     """
-    from . import files
-
-    labels = [name for name in categorical.split(",") if name]
-    if y_file is None:
-        pair = files.read(file, x, y, categorical=labels)
-    elif x is None and y is None:
-        pair = files.read_pair(file, y_file, categorical=labels)
-    else:
-        raise DataError("two files stand for x and y whole; leave --x and --y out, or one file")
-
+    pair = _read(file, y_file, x, y, categorical)
     with _progress("estimating") as progress:
         from .api import compare
 
@@ -143,14 +135,7 @@ def estimate(
             n_jobs=jobs,
             progress=progress,
         )
-    told = [result.to_dict(unit.value) for result in results]
-    if as_json:
-        typer.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
-        return
-    for result in results:
-        typer.echo(result.describe(unit.value))
-    for caution in dict.fromkeys(w for result in results for w in result.warnings):
-        _say(f"warning: {caution}")
+    _show(results, unit, as_json)
 
 
 @app.command()
@@ -215,6 +200,32 @@ def bench(
     _table(rows, as_json)
     for line in chosen.verdict(rows):
         _say(line)
+
+
+def _read(
+    file: Path, y_file: Path | None, x: str | None, y: str | None, categorical: str
+) -> tuple[Any, Any]:
+    """Return both sides, from columns of one file or from two files."""
+    from . import files
+
+    labels = [name for name in categorical.split(",") if name]
+    if y_file is None:
+        return files.read(file, x, y, categorical=labels)
+    if x is not None or y is not None:
+        raise DataError("two files stand for x and y whole; leave --x and --y out, or one file")
+    return files.read_pair(file, y_file, categorical=labels)
+
+
+def _show(results: list["MIResult"], unit: Unit, as_json: bool) -> None:
+    """Print results on stdout and their warnings, each once, on stderr."""
+    if as_json:
+        told = [result.to_dict(unit.value) for result in results]
+        typer.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+        return
+    for result in results:
+        typer.echo(result.describe(unit.value))
+    for caution in dict.fromkeys(w for result in results for w in result.warnings):
+        _say(f"warning: {caution}")
 
 
 def _say(text: str) -> None:
