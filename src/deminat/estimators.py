@@ -167,18 +167,19 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return _SCORED_NEGATIVES
 
     def _start(self, sample: Sample, held: Sample | None) -> Start | None:
-        """Return the start, if there is to be one and it tells held-out pairs from others."""
+        """Return the start that best tells held-out pairs from others; None if silence does."""
         if self.start is None or sample.x.ndim > 2 or sample.y.ndim > 2:
             return None
-        start = self.start.fit(sample.x, sample.y)
         rows = held or sample
         (others,) = some_partners(rows, 1, self.seed).T.numpy()
-        left, right = start.left(rows.x), start.right(rows.y)
-        product = (left * right[others]).sum(axis=1, keepdims=True)
-        told_apart = Scores((left * right).sum(axis=1), product)
-        silent = Scores(np.zeros(len(rows)), np.zeros((len(rows), 1)))
-        better = held_out_loss(DEMI(), told_apart) < held_out_loss(DEMI(), silent)
-        return start if better else None
+        best, least = None, math.log(2)  # the cross-entropy of silence
+        for start in self.start.candidates(sample.x, sample.y):
+            left, right = start.left(rows.x), start.right(rows.y)
+            product = (left * right[others]).sum(axis=1, keepdims=True)
+            loss = held_out_loss(DEMI(), Scores((left * right).sum(axis=1), product))
+            if loss < least:
+                best, least = start, loss
+        return best
 
     def _untrained(self, sample: Sample) -> nn.Module:
         one = sample.take(np.arange(1))

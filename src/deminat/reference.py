@@ -8,13 +8,16 @@ $$ f_0(x, y) = \sum_i -\tfrac12\log(1 - \rho_i^2)
 
 A critic added to it has only the rest to learn: a network alone, from a few thousand rows of many
 columns, learns noise before it learns a quadratic form. Each estimated correlation costs
-information, so covariances are shrunk (OAS), correlations that noise alone would reach, below
-$\sqrt{d_x/n} + \sqrt{d_y/n}$, are dropped, and the others are debiased.
+information, so correlations that noise alone would reach, below $\sqrt{d_x/n} + \sqrt{d_y/n}$,
+are dropped, and the others are debiased. Covariances within a side are best shrunk (OAS) where
+there are many columns, and best left alone where correlations are high, since shrunk ones no
+longer fit the covariance between the sides. Both are candidates; held-out rows choose.
 
 The sum is an inner product of a function of x and a function of y, so the start is separable.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -30,14 +33,15 @@ Array = NDArray[np.float64]
 
 _EDGE = 1.05  # how far above the edge of the noise a correlation must be
 _HIGHEST = 0.9999
+_SINGULAR = 1e-10  # smallest share of the largest variance: collinear columns add nothing
 
 
 class Start(Protocol):
     """A log ratio in closed form, fitted on training rows: the inner product of two maps."""
 
     @classmethod
-    def fit(cls, x: Array, y: Array) -> Self:
-        """Return the start that suits pairs x (n, dx), y (n, dy)."""
+    def candidates(cls, x: Array, y: Array) -> Sequence[Self]:
+        """Return starts that may suit pairs x (n, dx), y (n, dy)."""
         ...
 
     def left(self, x: Array) -> Array:
@@ -68,12 +72,17 @@ class GaussianCopula:
     correlations: Array
 
     @classmethod
-    def fit(cls, x: Array, y: Array) -> Self:
+    def candidates(cls, x: Array, y: Array) -> Sequence[Self]:
+        """Return the copula of pairs x (n, dx), y (n, dy) without and with shrinkage."""
+        return [cls.fit(x, y, shrink=shrink) for shrink in (False, True)]
+
+    @classmethod
+    def fit(cls, x: Array, y: Array, *, shrink: bool = True) -> Self:
         """Return the copula of pairs x (n, dx), y (n, dy)."""
         x_ranks, y_ranks = RankToNormal.fit(x), RankToNormal.fit(y)
         x, y = x_ranks(x), y_ranks(y)
         (n, dx), dy = x.shape, y.shape[1]
-        x_white, y_white = _whitener(x), _whitener(y)
+        x_white, y_white = _whitener(x, shrink), _whitener(y, shrink)
         u, s, vt = np.linalg.svd(x_white @ (x.T @ y / n) @ y_white, full_matrices=False)
         keep = s > _EDGE * (math.sqrt(dx / n) + math.sqrt(dy / n))
         debiased = 1 - (1 - s[keep] ** 2) * (1 + (dx + dy) / n)
@@ -96,7 +105,9 @@ class GaussianCopula:
         return np.asarray(-0.5 * variables**2 @ (rho**2 / (1 - rho**2)))
 
 
-def _whitener(a: Array) -> Array:
-    """Return the symmetric matrix (d, d) that makes shrunk covariances of a (n, d) the identity."""
-    values, vectors = np.linalg.eigh(OAS(assume_centered=True).fit(a).covariance_)
-    return np.asarray(vectors / np.sqrt(values) @ vectors.T)
+def _whitener(a: Array, shrink: bool) -> Array:
+    """Return the symmetric matrix (d, d) that makes the covariance of a (n, d) the identity."""
+    covariance = OAS(assume_centered=True).fit(a).covariance_ if shrink else a.T @ a / len(a)
+    values, vectors = np.linalg.eigh(covariance)
+    inverse = np.where(values > _SINGULAR * values.max(), 1 / np.sqrt(np.abs(values) + 1e-300), 0)
+    return np.asarray(vectors * inverse @ vectors.T)
