@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .classical import KSG, Gaussian
     from .critics import ConvCritic, MLPCritic, SeparableCritic
     from .errors import DataError, TrainingError
-    from .estimators import Estimator
+    from .estimators import AUTO, PAPER, Estimator
     from .flows import GM
     from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE
     from .reference import GaussianCopula
@@ -31,7 +31,7 @@ _ROOMS = {
     "classical": ("KSG", "Gaussian"),
     "critics": ("ConvCritic", "MLPCritic", "SeparableCritic"),
     "errors": ("DataError", "TrainingError"),
-    "estimators": ("Estimator",),
+    "estimators": ("AUTO", "PAPER", "Estimator"),
     "flows": ("GM",),
     "objectives": ("CCMI", "DEMI", "JSD", "MINE", "NWJ", "SMILE", "InfoNCE"),
     "reference": ("GaussianCopula",),
@@ -42,6 +42,7 @@ _ROOMS = {
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "AUTO",
     "CCMI",
     "DEMI",
     "GM",
@@ -50,6 +51,7 @@ __all__ = [
     "METHODS",
     "MINE",
     "NWJ",
+    "PAPER",
     "SMILE",
     "Caution",
     "ConvCritic",

@@ -95,8 +95,9 @@ def estimate(
     Args:
         x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w).
         y: The same number of rows, in the same order.
-        method: A name from `METHODS`, an objective such as `DEMI(alpha=0.25)`, or a whole
-            estimator such as `KSG(k=5)` or `Estimator(critic=MLPCritic)`.
+        method: `"demi"`, `"jsd"`, `"ccmi"`, `"smile"`, `"mine"`, `"nwj"`, `"infonce"`, `"gm"`,
+            `"ksg"`, `"gaussian"` or `"copula"`; an objective such as `DEMI(alpha=0.25)`; or a
+            whole estimator such as `KSG(k=5)` or `Estimator(critic=MLPCritic)`.
         preset: `"auto"`, the best recipe known, or `"paper"`, the paper's own.
         folds: Number of folds.
         seed: One seed gives one answer. A whole estimator keeps its own.
@@ -105,7 +106,8 @@ def estimate(
         progress: Called now and then with the share of the work that is done, 0 to 1.
 
     Returns:
-        The estimate with its standard error, pointwise values, warnings and diagnostics.
+        An `MIResult`: `.mi` in nats, `.bits`, `.standard_error`, `.pointwise`, `.n`, `.method`,
+        `.warnings`, `.diagnostics`; printed, it is one line.
 
     Examples:
         >>> import numpy as np
@@ -146,6 +148,8 @@ def compare(
     Methods that share a loss (DEMI, JSD, CCMI and SMILE) are read off the same training.
     Arguments as of `estimate`.
     """
+    if folds < 2:
+        raise ValueError(f"folds must be at least 2, got {folds!r}")
     sample = as_sample(x, y, nan=nan, least=LEAST_PAIRS).without_constants()
     estimators = [estimator_for(method, preset, sample, seed) for method in methods]
     if sample.is_constant():

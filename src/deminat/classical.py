@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.special import digamma
+from scipy.stats import skew
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -41,6 +42,7 @@ Array = NDArray[np.float64]
 Sides = tuple[Array, Array]
 
 _BIAS = 0.02  # nats of expected overestimate that are worth a word
+_SKEWED = 2.0  # that of an exponential
 _CERTAIN = 1 - 1e-12  # a canonical correlation that is 1 but for rounding
 
 
@@ -190,7 +192,7 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         `folds`, `n_jobs` and `progress` do nothing here: nothing is trained.
         """
         pointwise = self.fit(sample.x, sample.y).log_ratio(sample.x, sample.y)
-        warnings = sample.warnings + self._cautions(len(sample))
+        warnings = sample.warnings + self._cautions(sample)
         figures = {"canonical_correlations": self.correlations_.tolist()}
         return from_pointwise(pointwise, self.name, warnings, figures)
 
@@ -198,9 +200,18 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         self.schema_.check(sample)
         return self.maps_[0](_flat(sample.x)), self.maps_[1](_flat(sample.y))
 
-    def _cautions(self, n: int) -> tuple[Caution, ...]:
+    def _cautions(self, sample: Sample) -> tuple[Caution, ...]:
         found = []
-        bias = len(self.directions_[0]) * len(self.directions_[1]) / (2 * n)
+        skewness = max(float(np.abs(skew(_flat(a))).max()) for a in (sample.x, sample.y))
+        if not self.ranks and skewness > _SKEWED:
+            found.append(
+                Caution(
+                    "skewed",
+                    f"a column has skewness {skewness:.1f}, and the closed form is for normal data",
+                    "Use method='copula', or 'demi'",
+                )
+            )
+        bias = len(self.directions_[0]) * len(self.directions_[1]) / (2 * len(sample))
         if bias > _BIAS:
             found.append(
                 Caution(

@@ -8,7 +8,7 @@ until a command needs them, so that `--help` answers at once.
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -101,12 +101,23 @@ def _root(
 def estimate(
     file: Annotated[Path, typer.Argument(help="CSV, TSV, TXT, Parquet, NPY or NPZ.")],
     y_file: Annotated[Path | None, typer.Argument(help="A second file, of y alone.")] = None,
-    x: Annotated[str | None, typer.Option(help="Columns of x: names or numbers, a,b,c.")] = None,
-    y: Annotated[str | None, typer.Option(help="Columns of y.")] = None,
+    x: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of x: names, or numbers from 0, as a,b,c. Of NPZ: an array, by default x."
+        ),
+    ] = None,
+    y: Annotated[
+        str | None, typer.Option(help="Columns of y. Of NPZ: an array, by default y.")
+    ] = None,
     categorical: Annotated[str, typer.Option(help="Columns that are categories: a,b.")] = "",
-    method: Annotated[list[Method] | None, typer.Option(help="May be given again.")] = None,
+    method: Annotated[
+        list[Method] | None, typer.Option(help="By default demi; give it again for several.")
+    ] = None,
     preset: Annotated[Preset, typer.Option(help="Recipe of trained methods.")] = Preset.AUTO,
-    folds: Annotated[int, typer.Option(help="Each pair is scored by a critic of the others.")] = 5,
+    folds: Annotated[
+        int, typer.Option(help="Number of critics, each trained without the pairs it scores.")
+    ] = 5,
     seed: Annotated[int, typer.Option(help="One seed gives one answer.")] = 0,
     nan: Annotated[Nan, typer.Option(help="Refuse missing values or omit their pairs.")] = (
         Nan.RAISE
@@ -122,7 +133,7 @@ def estimate(
     deminat estimate x.npy y.npy --method demi --method ksg
     """
     pair = _read(file, y_file, x, y, categorical)
-    with _progress("estimating") as progress:
+    with _progress("estimating", remaining=jobs == 1) as progress:
         from .api import compare
 
         results = compare(
@@ -247,17 +258,28 @@ def _cell(value: object) -> str:
 
 
 @contextmanager
-def _progress(what: str) -> Iterator["Progress | None"]:
-    """Show a bar on a terminal, at once; nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield None
-        return
+def _progress(what: str, remaining: bool = True) -> Iterator["Progress | None"]:
+    """Show a bar on a terminal, at once, and nothing in a pipe; say so when interrupted.
+
+    With `remaining` it guesses the time left, which makes no sense while several processes work.
+    """
+    try:
+        with _bar(what, remaining) if sys.stderr.isatty() else nullcontext() as progress:
+            yield progress
+    except KeyboardInterrupt:
+        _say("interrupted")
+        raise
+
+
+@contextmanager
+def _bar(what: str, remaining: bool) -> Iterator["Progress"]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
     from rich.progress import TimeElapsedColumn as Elapsed
     from rich.progress import TimeRemainingColumn as Remaining
 
-    columns = TextColumn(what), BarColumn(), TaskProgressColumn(), Elapsed(), Remaining()
+    columns = [TextColumn(what), BarColumn(), TaskProgressColumn(), Elapsed()]
+    columns += [Remaining()] if remaining else []
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda share: bar.update(task, completed=share)

@@ -65,14 +65,24 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     Args:
         objective: What to train by and how to read off the information.
-        critic: Constructor of the critic, called with the shapes of one x and one y.
-        scaling: Map of each side, fitted on the training rows.
-        training: How to train.
+        critic: Constructor of the critic, called with the shapes of one x and one y:
+            `SeparableCritic`, `MLPCritic`, `ConvCritic` or your own `nn.Module`.
+        scaling: Map of each side, fitted on the training rows: `Views`, `Standardize`, `Robust`
+            or `RankToNormal`.
+        training: How to train: `AUTO`, `PAPER`, or `dataclasses.replace(AUTO, steps=500)`. The
+            fields that a plain `Training(...)` leaves out are the paper's.
         start: A log ratio in closed form that the critic is added to, fitted on the training rows;
             dropped where the held-out rows say that nothing is better. `None` for none.
         seed: Of all randomness.
 
     After `fit`: `critic_` (the trained module), `scales_` (the fitted maps), `history_`.
+
+    Examples:
+        >>> from deminat.tasks import gaussian
+        >>> x, y = gaussian(2, 1.0).sample(600, seed=0)
+        >>> fitted = Estimator().fit(x[:500], y[:500])
+        >>> bool(0.6 < fitted.estimate(x[500:], y[500:]).mi < 1.4)
+        True
     """
 
     objective: Objective = DEMI()  # noqa: RUF009 - it is frozen
@@ -106,7 +116,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return read(self.objective, scores, sample.warnings, told([self.history_]))
 
     def score(self, x: Any, y: Any) -> float:
-        """Return minus the loss of pairs, for model selection; never choose by the MI itself."""
+        """Return minus the loss of pairs, to choose critics and trainings by.
+
+        Compare it under one objective only: losses of different objectives, or alphas, have
+        different scales. Never choose by the MI itself.
+        """
         check_is_fitted(self)
         scores = self.scores(as_sample(x, y), self.scored_negatives())
         return -held_out_loss(self.objective, scores)

@@ -90,7 +90,9 @@ def as_sample(x: Any, y: Any, *, nan: NanPolicy = "raise", least: int = 2) -> Sa
         warnings = (_omitted(int((~finite).sum()), len(finite)),)
         x, y = x[finite], y[finite]
     if len(x) < least:
-        raise DataError(f"n_samples = {len(x)} is too few; at least {least} pairs are needed")
+        raise DataError(
+            f"{len(x)} pairs are too few (n_samples = {len(x)}): at least {least} are needed"
+        )
     labels, told = label_copies(x, y)
     return Sample(x, y, x_names, y_names, labels, warnings + told)
 

@@ -38,7 +38,7 @@ def plot_methods(ax: "Axes", results: Sequence[MIResult], unit: Unit = "nats") -
     ax.set_yticks(list(places), [r.method for r in results])
     ax.invert_yaxis()
     ax.margins(y=0.3)
-    ax.set_xlabel(f"mutual information ({unit}), bars of 2 standard errors over pairs")
+    ax.set_xlabel(f"mutual information ({unit})\nbars: 2 standard errors over pairs")
     ax.grid(axis="x", alpha=0.3)
 
 
@@ -62,7 +62,7 @@ def save_comparison(
     plot_pointwise(left, x, y, results[0])
     left.set_xlabel(labels[0])
     left.set_ylabel(labels[1])
-    left.set_title(f"pairs, by {results[0].method}")
+    left.set_title(f"each pair, coloured by its log ratio ({results[0].method})")
     plot_methods(right, results)
     right.set_title(f"{results[0].n} pairs")
     figure.savefig(path, dpi=150)

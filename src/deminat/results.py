@@ -16,7 +16,7 @@ __all__ = ["COVERS", "Caution", "MIResult", "Unit", "nats_to"]
 
 Unit = Literal["nats", "bits"]
 
-COVERS = "spread over pairs; training error not included"
+COVERS = "spread over pairs; bias and training error not included"
 
 
 @dataclass(frozen=True)

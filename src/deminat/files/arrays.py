@@ -110,7 +110,10 @@ def _header(stream: IO[bytes], label: str) -> Header:
     with foreign(label, "NPY"), warnings.catch_warnings():
         # Headers from Python 2 are read with a warning that helps nobody here.
         warnings.simplefilter("ignore")
-        version = npy.read_magic(stream)
+        start = stream.read(len(npy.MAGIC_PREFIX) + 2)
+        if not start.startswith(npy.MAGIC_PREFIX):
+            raise DataError(f"{label} is no NPY file, whatever its name says: save it with numpy")
+        version = start[-2], start[-1]
         if version not in _HEADERS:
             raise DataError(f"{label} is of NPY version {version}: write it with numpy.save")
         header = Header(*_HEADERS[version](stream))
