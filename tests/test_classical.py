@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.feature_selection import mutual_info_regression
 
-from deminat import KSG, DataError, Gaussian
+from deminat import KSG, DataError, Gaussian, estimate
 from deminat.inputs import as_sample
 from deminat.tasks import gaussian
 
@@ -269,3 +269,12 @@ def test_more_columns_than_rows_are_told_and_finite():
     result = measure(Gaussian(), rng.normal(size=(30, 50)), rng.normal(size=(30, 2)))
     assert {"overfit", "infinite"} <= {w.code for w in result.warnings}
     assert np.isfinite(result.mi)
+
+
+def test_skewed_columns_are_told_where_normality_is_assumed():
+    x, y = gaussian(1, 0.5).sample(2_000, seed=0)
+    codes = [
+        [w.code for w in estimate(a, y, method=m).warnings]
+        for a, m in ((np.exp(2 * x), "gaussian"), (np.exp(2 * x), "copula"), (x, "gaussian"))
+    ]
+    assert codes == [["skewed"], [], []]

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.special import digamma
-from scipy.stats import skew
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -202,8 +201,8 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
 
     def _cautions(self, sample: Sample) -> tuple[Caution, ...]:
         found = []
-        skewness = max(float(np.abs(skew(_flat(a))).max()) for a in (sample.x, sample.y))
-        if not self.ranks and skewness > _SKEWED:
+        skewness = max(float(np.abs((z**3).mean(axis=0)).max()) for z in self._mapped(sample))
+        if skewness > _SKEWED:
             found.append(
                 Caution(
                     "skewed",
