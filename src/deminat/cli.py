@@ -132,9 +132,9 @@ def estimate(
 
     deminat estimate x.npy y.npy --method demi --method ksg
     """
-    pair = _read(file, y_file, x, y, categorical)
     with _progress("estimating", remaining=jobs == 1) as progress:
-        from .api import compare
+        pair = _read(file, y_file, x, y, categorical)
+        from .api import compare  # late: torch takes seconds
 
         results = compare(
             *pair,
