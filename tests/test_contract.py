@@ -122,6 +122,12 @@ def test_measure_scores_every_pair_once(estimator):
     assert result.pointwise.mean() == pytest.approx(result.mi)
 
 
+def test_measure_leaves_the_estimator_as_it_was(estimator):
+    before = set(vars(estimator))
+    estimator.measure(as_sample(X, Y), folds=2)
+    assert set(vars(estimator)) == before
+
+
 @pytest.mark.parametrize("name", ["demi-concat", "gm"])
 def test_the_answer_does_not_depend_on_the_number_of_processes(name):
     sample = as_sample(X, Y)

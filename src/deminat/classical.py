@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.special import digamma
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -97,8 +97,8 @@ class KSG(BaseEstimator):  # type: ignore[misc]
         labels = np.arange(len(sample)) if sample.labels is None else sample.labels
         _, first, back = np.unique(labels, return_index=True, return_inverse=True)
         once = sample.take(first)  # a copy would be its own nearest neighbour
-        self.fit(once.x, once.y)
-        pointwise = self._local(*self.reference_, own=True)[back]
+        fitted = clone(self).fit(once.x, once.y)
+        pointwise = fitted._local(*fitted.reference_, own=True)[back]
         return from_pointwise(pointwise, self.name, sample.warnings)
 
     def _mapped(self, sample: Sample) -> Sides:
@@ -190,9 +190,10 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
 
         `folds`, `n_jobs` and `progress` do nothing here: nothing is trained.
         """
-        pointwise = self.fit(sample.x, sample.y).log_ratio(sample.x, sample.y)
-        warnings = sample.warnings + self._cautions(sample)
-        figures = {"canonical_correlations": self.correlations_.tolist()}
+        fitted = clone(self).fit(sample.x, sample.y)
+        pointwise = fitted.log_ratio(sample.x, sample.y)
+        warnings = sample.warnings + fitted._cautions(sample)
+        figures = {"canonical_correlations": fitted.correlations_.tolist()}
         return from_pointwise(pointwise, self.name, warnings, figures)
 
     def _mapped(self, sample: Sample) -> Sides:

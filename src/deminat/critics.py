@@ -9,7 +9,7 @@ a batch cost only the 2n embeddings and one matrix product.
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Protocol, TypeGuard, runtime_checkable
+from typing import Protocol, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -125,7 +125,6 @@ class ConvCritic(nn.Module):
         return self.layers(features.flatten(1)).squeeze(1)  # type: ignore[no-any-return]
 
 
-@runtime_checkable
 class _Separable(Protocol):
     def left(self, x: Tensor) -> Tensor: ...
     def right(self, y: Tensor) -> Tensor: ...
