@@ -152,7 +152,7 @@ def estimate(
 @app.command()
 def tasks(as_json: Json = False) -> None:
     """List the distributions with known mutual information."""
-    from .tasks import bmi_tasks
+    from .tasks import EXAMPLES, bmi_tasks
 
     rows = [
         {"name": t.name, "mi": t.mi, "unit": "nats", "dim_x": t.dim_x, "dim_y": t.dim_y}
@@ -164,7 +164,7 @@ def tasks(as_json: Json = False) -> None:
     width = max(len(str(row["name"])) for row in rows)
     for row in rows:
         typer.echo(f"{row['name']:<{width}}  {row['mi']:.5f} nats  {row['dim_x']} x {row['dim_y']}")
-    _say("also: gaussian-20d-10nats and cubic-20d-10nats, for any dimension and MI")
+    _say(f"also, for any dimension and MI: {', '.join(EXAMPLES)}")
 
 
 @app.command()

@@ -12,36 +12,52 @@ Example:
 
 import difflib
 import re
+from collections.abc import Callable
 
 from deminat.tasks import maps
 from deminat.tasks.bmi import bmi_tasks
 from deminat.tasks.gaussian import cubic, gaussian, normal
+from deminat.tasks.images import rotated_cubic, spiral
 from deminat.tasks.maps import Map
-from deminat.tasks.student import student
+from deminat.tasks.mixture import mixture
+from deminat.tasks.student import correlated_student, student
 from deminat.tasks.task import Task
 from deminat.tasks.uniform import additive_uniform
 
 __all__ = [
+    "EXAMPLES",
     "Map",
     "Task",
     "additive_uniform",
     "bmi_tasks",
+    "correlated_student",
     "cubic",
     "gaussian",
     "get",
     "maps",
+    "mixture",
     "names",
     "normal",
+    "rotated_cubic",
+    "spiral",
     "student",
 ]
 
-_PAPER = {"gaussian": gaussian, "cubic": cubic}
-_PAPER_NAME = re.compile(r"(gaussian|cubic)-(\d{1,6})d-(\d+(?:\.\d+)?(?:e[+-]\d+)?)nats", re.ASCII)
-_PAPER_EXAMPLES = ("gaussian-20d-10nats", "cubic-20d-10nats")
+# Families of any dimension and information, by an example of their names.
+_FAMILIES: dict[str, Callable[..., Task]] = {
+    "gaussian-20d-10nats": gaussian,
+    "cubic-20d-10nats": cubic,
+    "spiral-12d-15nats": spiral,
+    "rotated-cubic-10d-5nats": rotated_cubic,
+    "student-10d-20nats-dof3": correlated_student,
+    "mixture-10d-8nats-a-component": mixture,
+}
+EXAMPLES = tuple(_FAMILIES)
+_NUMBER = r"(\d+(?:\.\d+)?(?:e[+-]\d+)?)"
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the forty benchmark tasks; `get` also reads those of the paper."""
+    """Return the names of the forty benchmark tasks; `get` also reads those like `EXAMPLES`."""
     return tuple(task.name for task in bmi_tasks())
 
 
@@ -49,23 +65,30 @@ def get(name: str) -> Task:
     """Return the task called `name`.
 
     Args:
-        name: One of `names()`, or a task of the paper such as `gaussian-20d-10nats` or
+        name: One of `names()`, or one of `EXAMPLES` with numbers of your own, such as
             `cubic-50d-0.5nats`.
 
     Raises:
         ValueError: If there is no such task; the message names the closest ones.
     """
-    if paper := _PAPER_NAME.fullmatch(name):
-        kind, d, mi = paper.groups()
-        return _PAPER[kind](int(d), float(mi))
+    for example, family in _FAMILIES.items():
+        if numbers := re.fullmatch(_pattern(example), name, re.ASCII):
+            d, *rest = numbers.groups()
+            return family(int(d), *map(float, rest))
     for task in bmi_tasks():
         if task.name == name:
             return task
     raise ValueError(f"no task is called {name!r}; {_advice(name)}")
 
 
+def _pattern(example: str) -> str:
+    """Return what reads a name like `example`: its dimension, then its other numbers."""
+    kind, numbers = re.split(r"(?<=-)\d+d", example)
+    return kind + r"(\d{1,6})d" + re.sub(r"\d+", lambda _: _NUMBER, numbers)
+
+
 def _advice(name: str) -> str:
-    close = difflib.get_close_matches(name, names() + _PAPER_EXAMPLES)
+    close = difflib.get_close_matches(name, names() + EXAMPLES)
     if close:
         return f"did you mean {' or '.join(close)}?"
-    return f"see deminat.tasks.names(), or write {' or '.join(_PAPER_EXAMPLES)}"
+    return f"see deminat.tasks.names(), or write {' or '.join(EXAMPLES)}"

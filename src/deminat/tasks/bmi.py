@@ -19,6 +19,7 @@ import numpy as np
 
 from deminat.tasks import maps
 from deminat.tasks.gaussian import normal
+from deminat.tasks.images import spiralled
 from deminat.tasks.maps import Map
 from deminat.tasks.student import student
 from deminat.tasks.task import Task
@@ -45,12 +46,6 @@ def _sparse(d: int, pairs: int = 2, strength: float = 2.0) -> Task:
 
 def _image(task: Task, of_both: Map) -> Task:
     return task.mapped(f"{of_both.name}-{task.name}", of_both, of_both)
-
-
-def _spiral(task: Task) -> Task:
-    x = maps.spiral(axes=(0, 1), speed=1 / task.dim_x)
-    y = maps.spiral(axes=(1, 2), speed=1 / task.dim_y)
-    return task.mapped(f"spiral-{task.name}", x, y)
 
 
 def _one_dimensional() -> list[Task]:
@@ -82,7 +77,7 @@ def _images() -> list[Task]:
     sparse = [_sparse(d) for d in (3, 5, 25)]
     uniform = [_image(task, maps.normal_cdf) for task in sparse]
     half_cubes = [_image(task, maps.half_cube) for task in sparse]
-    spirals = [_spiral(task) for task in sparse + uniform]
+    spirals = [spiralled(task, f"spiral-{task.name}") for task in sparse + uniform]
     tamed = [_image(student(d, d, dof), maps.asinh) for d, dof in ((2, 1), (3, 2), (5, 2))]
     return [*uniform, *half_cubes, *spirals, *tamed]
 

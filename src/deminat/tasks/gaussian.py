@@ -24,10 +24,10 @@ from scipy.linalg import solve_triangular
 from deminat.tasks.maps import Array, cube
 from deminat.tasks.task import Task
 
-__all__ = ["cubic", "gaussian", "normal"]
+__all__ = ["MOST_NATS_A_COLUMN", "cubic", "gaussian", "normal"]
 
 # At 25 nats a column the noise is 1e-11, still well above the rounding of y - rho x.
-_MOST_NATS_A_COLUMN = 25
+MOST_NATS_A_COLUMN = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,8 @@ def gaussian(d: int, mi: float) -> Task:
     """Return the paper's task: `d` columns a side, x_i and y_i correlated, `mi` nats in all."""
     if d < 1:
         raise ValueError(f"d must be at least 1, got {d!r}")
-    if not 0 <= mi <= _MOST_NATS_A_COLUMN * d:
-        raise ValueError(f"mi must be in [0, {_MOST_NATS_A_COLUMN} d], got {mi!r} for d={d}")
+    if not 0 <= mi <= MOST_NATS_A_COLUMN * d:
+        raise ValueError(f"mi must be in [0, {MOST_NATS_A_COLUMN} d], got {mi!r} for d={d}")
     columns = _Columns(d, rho=math.sqrt(-math.expm1(-2 * mi / d)), noise=math.exp(-mi / d))
     name = f"gaussian-{d}d-{mi:.12g}nats"
     return Task(name, float(mi), d, d, columns.draw, columns.score)

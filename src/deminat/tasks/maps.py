@@ -9,7 +9,7 @@ for every row: a wiggle moves a point by at most the sum of its amplitudes, and 
 of a mixture of unit normals lies between those of its first and its last component.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -28,6 +28,7 @@ __all__ = [
     "half_cube",
     "identity",
     "normal_cdf",
+    "rotation",
     "spiral",
     "swiss_roll",
     "wiggly_x",
@@ -140,6 +141,19 @@ def spiral(axes: tuple[int, int], speed: float) -> Map:
     """
     there = partial(_turn, axes=axes, speed=speed)
     return Map("spiral", there, partial(_turn, axes=axes, speed=-speed))
+
+
+def _times(x: Array, matrix: Array) -> Array:
+    return x @ matrix
+
+
+def rotation(d: int, seed: int | Sequence[int]) -> Map:
+    """Return the product of rows (n, `d`) with a random orthogonal matrix, fixed by `seed`."""
+    gaussian = np.random.default_rng(seed).standard_normal((d, d))
+    matrix, triangle = np.linalg.qr(gaussian)
+    # The signs of the diagonal are the algorithm's choice; made positive, all rotations are alike.
+    matrix = matrix * np.sign(np.diag(triangle))
+    return Map("rotation", partial(_times, matrix=matrix), partial(_times, matrix=matrix.T))
 
 
 def _roll(u: Array) -> Array:
