@@ -1,9 +1,15 @@
 """Benches: rows are resumed, verdicts can fail, and the cells are what the claims say."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from deminat.bench import BENCHES, run_bench
+from deminat import MIResult, tasks
+from deminat.bench import BENCHES, narrowed, ruler, run_bench
+from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
+from deminat.errors import DataError
 
 
 def square(cell):
@@ -29,12 +35,86 @@ def test_rows_are_written_as_they_come_and_taken_up_again(tmp_path, monkeypatch)
     assert len(out.read_text().splitlines()) == 5
 
 
+NAMED = Bench(
+    "names",
+    lambda seeds: [{"task": t, "seed": s, "share": 2.0} for t in ("inner", "outer") for s in seeds],
+    square,
+    lambda rows: [],
+    runs=2,
+    jobs=1,
+)
+
+
+def test_names_and_numbers_come_back_from_disk_as_they_were(tmp_path):
+    out = tmp_path / "rows.csv"
+    first = list(run_bench(NAMED, range(2), out, jobs=1))
+    broken = replace(NAMED, run=None)  # nothing is left to run
+    again = list(run_bench(broken, range(2), out, jobs=1))
+    assert again == first
+    assert [type(v) for v in again[0].values()] == [str, int, float, int, float]
+
+
+def test_rows_of_floats_are_still_read(tmp_path):
+    out = tmp_path / "rows.csv"
+    out.write_text("seed,square,seconds\n0.0,0.0,1.5\n1,1.0,2\n")
+    rows = list(run_bench(TOY, range(3), out, jobs=1))
+    assert [row["square"] for row in rows] == [0, 1, 4]
+    assert len(out.read_text().splitlines()) == 4
+
+
+def test_a_new_column_widens_the_file(tmp_path):
+    out = tmp_path / "rows.csv"
+    list(run_bench(TOY, range(1), out, jobs=1))
+    wide = replace(TOY, run=lambda cell: {"square": cell["seed"] ** 2, "sign": "plus"})
+    rows = list(run_bench(wide, range(2), out, jobs=1))
+    assert out.read_text().splitlines()[0] == "seed,square,seconds,sign"
+    assert [row.get("sign") for row in rows] == [None, "plus"]
+    assert list(run_bench(wide, range(2), out, jobs=1)) == rows
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+
+
+def test_seconds_are_those_that_a_run_gives_or_those_it_took(tmp_path):
+    own = replace(TOY, run=lambda cell: {"seconds": 12.345, "after": 1})
+    (row,) = run_bench(own, [0], None, jobs=1)
+    assert row == {"seed": 0, "seconds": 12.35, "after": 1}  # rounded as 12.345 is stored
+    (row,) = run_bench(TOY, [0], None, jobs=1)
+    assert 0 <= row["seconds"] < 60
+
+
+def test_a_bench_is_narrowed_by_any_of_one_key_and_all_keys():
+    def left(*only):
+        return [(c["task"], c["seed"]) for c in narrowed(NAMED, only).cells(range(3))]
+
+    assert len(left()) == 6
+    assert left("task=in*") == [("inner", 0), ("inner", 1), ("inner", 2)]
+    assert left("task=*er", "seed=[02]") == [("inner", 0), ("inner", 2), ("outer", 0), ("outer", 2)]
+    assert left("seed=0", "seed=2", "task=outer", "share=2") == [("outer", 0), ("outer", 2)]
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ("seed", "--only takes key=value, such as seed=0; got seed"),
+        ("sead=1", "no cell has sead; there are task, seed, share"),
+        ("task=iner", "no cell has task = iner; there are inner, outer"),
+        ("seed=7", "no cell has seed = 7; there are 0, 1"),
+    ],
+)
+def test_what_narrows_to_nothing_is_explained(only, message):
+    with pytest.raises(DataError, match=message):
+        narrowed(NAMED, [only]).cells(range(2))
+
+
+RULED = {"estimate": 10.0, "standard_error": 0.1, "truth": 10.0, "oracle": 10.0, "seconds": 9.0}
+RULED |= {"seed": 0, "preset": "auto", "task": "some"}
 ROWS = {
     "speed": ({"limit_ms": 0.8, "deminat_ms": 1.0, "plain_ms": 2.5}, {"deminat_ms": 5.0}),
     "gaussian": ({"estimate": None, "seed": 0}, {"estimate": 1.0}),
     "cap": ({"estimate": 7.0, "batch": 16}, {"estimate": 2.0}),
     "alpha": ({"estimate": 2.0, "standard_error": 0.1, "seed": 0}, {"estimate": 3.0}),
     "independent": ({"estimate": 0.001}, {"estimate": 0.5}),
+    "bmi": (RULED, {"estimate": 9.0}),
+    "highmi": (RULED, {"estimate": 5.0}),
 }
 
 
@@ -48,6 +128,10 @@ def rows_of(name, **changed):
         ]
     if name == "alpha":
         return [{**ROWS[name][0], "alpha": 0.5}, {**row, "alpha": 0.9}]
+    if name == "bmi":
+        return [{**row, "n": n} for n in _BMI_BARS]
+    if name == "highmi":
+        return [{**row, "n": 32_000, "family": family} for family in _ALLOWED]
     return [row]
 
 
@@ -61,8 +145,114 @@ def test_every_verdict_can_hold_and_can_fail(name):
     assert any(line.startswith("MISS") for line in bad)
 
 
-def test_cells_are_numbers_and_differ():
+def test_cells_are_numbers_or_names_and_differ():
     for bench in BENCHES.values():
         cells = bench.cells(range(3))
         assert len({tuple(cell.items()) for cell in cells}) == len(cells)
-        assert all(isinstance(v, int | float) for cell in cells for v in cell.values())
+        assert all(isinstance(v, int | float | str) for cell in cells for v in cell.values())
+
+
+# The ruler
+
+
+def misses(name, rows):
+    """What the lines that do not hold speak of."""
+    lines = [line for line in BENCHES[name].verdict(rows) if line.startswith("MISS")]
+    return [line.removeprefix("MISS ").split(":")[0] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("n", "changed", "missed"),
+    [
+        (1_000, {"estimate": 9.94}, []),
+        (1_000, {"estimate": 9.92}, ["auto, n=1000"]),
+        (5_000, {"estimate": 9.96}, ["auto, n=5000"]),
+        (10_000, {"estimate": 9.97}, ["auto, n=10000"]),
+        (10_000, {"estimate": 9.89}, ["auto, n=10000", "worst task at n=10000"]),
+        (10_000, {"seconds": 21.0}, ["mean time of a task at n=10000"]),
+        (1_000, {"seconds": 21.0}, []),
+        (1_000, {"estimate": 10.9}, ["auto, n=1000", "overshoot"]),
+        (1_000, {"estimate": 10.7}, ["auto, n=1000"]),
+        (10_000, {"estimate": 99.0, "preset": "paper"}, []),
+    ],
+)
+def test_bmi_misses_what_it_should(n, changed, missed):
+    assert misses("bmi", [{**RULED, "n": n, **changed}]) == missed
+
+
+def test_bmi_averages_absolute_errors_over_tasks_and_errors_over_seeds():
+    row = {**RULED, "n": 10_000}
+    rows = [{**row, "estimate": 10.2}, {**row, "estimate": 9.8, "seed": 1}]
+    assert misses("bmi", rows) == ["auto, n=10000"]
+    (line,) = [line for line in BENCHES["bmi"].verdict(rows) if "mean absolute" in line]
+    assert "0.2000 nats" in line
+    assert "2 rows" in line
+
+
+def test_the_papers_preset_is_told_without_a_bar():
+    (line,) = BENCHES["bmi"].verdict([{**RULED, "n": 1_000, "preset": "paper", "estimate": 9.0}])
+    assert (
+        line == "     paper, n=1000: mean absolute error 1.0000 nats, worst some by -1.0000, 1 rows"
+    )
+
+
+@pytest.mark.parametrize(
+    ("family", "truth", "held", "missed"),
+    [
+        ("gaussian", 10.0, 9.71, 9.69),
+        ("cubic", 2.0, 1.91, 1.89),
+        ("tre", 80.0, 77.7, 77.5),
+        ("offgaussian", 20.0, 18.1, 17.9),
+        ("mixing", 2.0, 1.71, 1.69),
+        ("independent", 0.0, 0.019, -0.021),
+    ],
+)
+def test_families_have_their_bars(family, truth, held, missed):
+    row = {**RULED, "n": 32_000, "family": family, "truth": truth}
+    assert misses("highmi", [{**row, "estimate": held}]) == []
+    assert misses("highmi", [{**row, "estimate": missed}]) == [family]
+    averaged = [{**row, "estimate": held}, {**row, "estimate": truth, "seed": 1}]
+    assert misses("highmi", averaged) == []
+
+
+def test_one_row_that_overshoots_is_found():
+    row = {**RULED, "n": 32_000, "family": "mixing"}
+    rows = [{**row, "seed": s, "estimate": 9.9} for s in range(5)]
+    rows.append({**row, "seed": 5, "estimate": 10.81})
+    assert misses("highmi", rows) == ["overshoot"]
+    assert "seed 5, 10.810 for 10.000 nats" in BENCHES["highmi"].verdict(rows)[-1]
+
+
+def test_the_cells_of_the_ruler_are_tasks():
+    families = {(c["family"], c["task"], c["n"]) for c in BENCHES["highmi"].cells([0])}
+    counts = {f: sum(family == f for family, *_ in families) for f in _ALLOWED}
+    assert counts == {
+        "gaussian": 16,
+        "cubic": 16,
+        "tre": 4,
+        "offgaussian": 12,
+        "mixing": 18,
+        "independent": 6,
+    }
+    assert len(BENCHES["bmi"].cells([0])) == 40 * 3 * 2
+    # A mixture finds its truth by sampling: a second each, so only the others are all made.
+    for name in {name for _, name, _ in families if "mixture" not in name or "10d" in name}:
+        assert tasks.get(name).name == name
+
+
+def test_a_row_of_the_ruler_has_the_truth_and_the_oracle(monkeypatch):
+    seen = []
+
+    def estimate(x, y, **options):
+        seen.append((x, options))
+        return MIResult(2.0, 0.5, len(x), "demi", np.full(len(x), 2.0))
+
+    monkeypatch.setattr(ruler, "estimate", estimate)
+    cell = {"task": "gaussian-1d-0nats", "n": 1_000, "seed": 3, "preset": "auto"}
+    row, _, _ = (BENCHES["bmi"].run({**cell, "seed": seed}) for seed in (3, 3, 4))
+    assert list(row) == ["estimate", "standard_error", "truth", "oracle", "seconds"]
+    assert (row["estimate"], row["truth"], row["oracle"]) == (2.0, 0.0, 0.0)
+    (x, options), (again, _), (other, _) = seen
+    assert options == {"preset": "auto", "seed": 3, "n_jobs": 1}
+    assert np.array_equal(x, again)
+    assert not np.array_equal(x, other)

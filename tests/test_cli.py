@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -168,6 +169,66 @@ def test_the_bench_goes_on_after_its_rows(tmp_path):
     assert len(rows) == 2
     assert "of the limit" in again.stderr
     assert run("bench", "nothing").returncode == 2
+
+
+@pytest.fixture
+def quick_ruler(monkeypatch):
+    """The ruler with the oracle, off by .01, in place of an estimate."""
+    from deminat.bench import BENCHES
+    from deminat.tasks import get
+
+    def run(cell):
+        mi = get(cell["task"]).mi
+        return {"estimate": mi + 0.01, "standard_error": 0.01, "truth": mi, "oracle": mi}
+
+    for name in ("bmi", "highmi"):
+        monkeypatch.setitem(BENCHES, name, replace(BENCHES[name], run=run))
+
+
+def test_a_bench_is_narrowed_and_drawn(tmp_path, quick_ruler):
+    out, figure = tmp_path / "bmi.csv", tmp_path / "bmi.png"
+    words = ["bench", "bmi", "--jobs", 1, "--runs", 2, "--only", "preset=auto", "--only", "n=*000"]
+    words += ["--only", "task=1v1-n*", "--out", out, "--figure", figure]
+    done = invoke(*words, "--json")
+    rows = json.loads(done.stdout)
+    assert {(r["task"], r["preset"]) for r in rows} == {("1v1-normal-0.75", "auto")}
+    assert sorted({r["n"] for r in rows}) == [1_000, 5_000, 10_000]
+    assert len(rows) == 6
+    assert figure.stat().st_size > 5_000
+    assert "ok   auto, n=10000: mean absolute error 0.0100 nats" in done.stderr
+    again = invoke(*words)
+    assert len(out.read_text().splitlines()) == 7
+    assert again.stdout.splitlines()[0].split()[:4] == ["task", "n", "seed", "preset"]
+    assert " 10000 " in again.stdout
+
+
+def test_high_information_is_drawn_by_family(tmp_path, quick_ruler):
+    figure = tmp_path / "highmi.svg"
+    words = "--runs", 1, "--only", "family=tre", "--only", "family=independent", "--figure", figure
+    done = invoke("bench", "highmi", "--jobs", 1, *words)
+    assert len(done.stdout.splitlines()) == 11
+    assert figure.stat().st_size > 5_000
+    assert [line.split()[:2] for line in done.stderr.splitlines()[1:]] == [
+        ["ok", "tre:"],
+        ["ok", "independent:"],
+        ["ok", "overshoot:"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["bmi", "--only", "tsk=a"], "no cell has tsk; there are task, n, seed, preset"),
+        (["bmi", "--only", "n=7"], "no cell has n = 7; there are 1000, 5000, 10000"),
+        (["bmi", "--only", "n"], "--only takes key=value"),
+        (["speed", "--figure", "a.png"], "there is no figure of speed"),
+    ],
+)
+def test_a_bench_that_cannot_be_is_refused_at_once(words, message):
+    done = run("bench", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_methods_are_those_of_the_library():

@@ -7,7 +7,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from deminat import MIResult
-from deminat.plotting import plot_methods, plot_pointwise, save_comparison
+from deminat.plotting import (
+    plot_errors,
+    plot_methods,
+    plot_pointwise,
+    plot_shares,
+    save_comparison,
+    save_errors,
+    save_shares,
+)
 
 RNG = np.random.default_rng(0)
 RESULTS = [
@@ -39,3 +47,52 @@ def test_a_comparison_is_saved_without_pyplot(tmp_path, suffix):
     save_comparison(path, RNG.normal(size=50), RNG.normal(size=50), RESULTS, ("x", "y"))
     assert path.stat().st_size > 5_000
     assert ("matplotlib.pyplot" in sys.modules) == before
+
+
+def bench_row(task, truth, estimate, **more):
+    row = {"task": task, "n": 1_000, "preset": "auto", "truth": truth, "estimate": estimate}
+    return {**row, "oracle": truth, "family": "some", **more}
+
+
+def points(ax):
+    """The points of every colour, by its label."""
+    return {c.get_label(): c.get_offsets().data for c in ax.collections}
+
+
+def test_errors_stand_at_their_task():
+    ax = Figure().subplots()
+    rows = [bench_row("a", 1.0, 1.5), bench_row("b", 2.0, 1.0), bench_row("b", 2.0, 0.5)]
+    plot_errors(ax, [*rows, bench_row("a", 1.0, 0.75, preset="paper")], ["b", "a"])
+    drawn = points(ax)
+    assert drawn["preset auto"][:, 0] == pytest.approx([0.5, -1.0, -1.5])
+    assert np.round(drawn["preset auto"][:, 1]).tolist() == [1, 0, 0]
+    assert drawn["preset paper"][:, 0] == pytest.approx([-0.25])
+    assert drawn["true log ratio of the same pairs"][:, 0] == pytest.approx([0, 0, 0, 0])
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["b", "a"]
+
+
+def test_shares_are_of_the_truth_and_nothing_has_no_share():
+    ax, empty = Figure().subplots(1, 2)
+    plot_shares(ax, [bench_row("cubic-2d-2nats", 2.0, 1.0), bench_row("cubic-5d-4nats", 4.0, 5.0)])
+    drawn = points(ax)
+    assert drawn["cubic-2d, 1,000 pairs"] == pytest.approx(np.array([[2, 0.5]]), rel=0.02)
+    assert drawn["cubic-5d, 1,000 pairs"] == pytest.approx(np.array([[4, 1.25]]), rel=0.02)
+    assert "nats" in ax.get_xlabel()
+    plot_shares(empty, [bench_row("gaussian-1d-0nats", 0.0, 0.01)])
+    assert points(empty)["gaussian-1d, 1,000 pairs"][0, 1] == 0.01
+    assert "nats" in empty.get_ylabel()
+
+
+def test_several_kinds_of_tasks_are_told_apart():
+    ax = Figure().subplots()
+    tasks = "student-9d-3nats-dof3", "mixture-9d-3nats-a-component", "spiral-9d-1e-05nats"
+    plot_shares(ax, [bench_row(task, 3.0, 3.0) for task in tasks])
+    assert list(points(ax)) == ["student-dof3", "mixture", "spiral"]
+
+
+@pytest.mark.parametrize("save", [save_errors, save_shares])
+def test_figures_of_benches_are_saved(tmp_path, save):
+    rows = [bench_row("gaussian-1d-2nats", 2.0, 1.9, n=n) for n in (1_000, 5_000)]
+    rows += [bench_row("gaussian-1d-0nats", 0.0, 0.0, family=f) for f in ("others", "more")]
+    save(tmp_path / "figure.png", rows)
+    assert (tmp_path / "figure.png").stat().st_size > 5_000

@@ -7,9 +7,10 @@ until a command needs them, so that `--help` answers at once.
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ from . import __version__
 from .errors import DataError, TrainingError, printable
 
 if TYPE_CHECKING:
+    from .bench.runner import Bench, Row
     from .results import MIResult
     from .training import Progress
 
@@ -185,21 +187,33 @@ def doctor(as_json: Json = False) -> None:
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="speed, gaussian, cap, alpha or independent.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="speed, gaussian, cap, alpha, independent, bmi or highmi."),
+    ],
     runs: Annotated[int | None, typer.Option(help="Number of seeds or rounds.")] = None,
     first: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Keep cells that match: n=10000, task='spiral*'. Repeatable."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="CSV of rows; goes on after those in it.")] = (
         None
     ),
+    figure: Annotated[Path | None, typer.Option(help="Draw the rows of bmi or highmi.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes to use.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure speed or accuracy, with a verdict on what is claimed of it."""
-    from .bench import BENCHES, run_bench
+    """Measure speed or accuracy, with a verdict on what is claimed of it.
+
+    deminat bench bmi --runs 1 --only preset=auto --only n=10000 --out bmi.csv --figure bmi.png
+    """
+    from .bench import BENCHES, narrowed, run_bench
 
     if name not in BENCHES:
         raise DataError(f"no bench {printable(name)}; there are {', '.join(BENCHES)}")
-    chosen = BENCHES[name]
+    chosen = narrowed(BENCHES[name], only or [])
+    draw = _drawing(name, chosen) if figure else None
     seeds = range(first, first + (runs or chosen.runs))
     total, rows = len(chosen.cells(seeds)), []
     _say(f"claim: {chosen.claim}")
@@ -211,6 +225,17 @@ def bench(
     _table(rows, as_json)
     for line in chosen.verdict(rows):
         _say(line)
+    if draw and figure:
+        draw(figure, rows)
+
+
+def _drawing(name: str, bench: "Bench") -> Callable[[Path, Sequence["Row"]], None]:
+    """Return what draws a bench, or say at once, not after hours, that nothing will."""
+    if bench.figure is None:
+        raise DataError(f"there is no figure of {name}; leave --figure out")
+    if find_spec("matplotlib") is None:
+        raise DataError("a figure needs matplotlib: pip install 'deminat[plot]'")
+    return bench.figure
 
 
 def _read(
@@ -247,7 +272,8 @@ def _table(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    cells = [list(rows[0])] + [[_cell(value) for value in row.values()] for row in rows]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    cells = [columns] + [[_cell(row.get(key, "")) for key in columns] for row in rows]
     widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
     for row in cells:
         typer.echo("  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)))

@@ -1,9 +1,10 @@
 """Speed and accuracy, measured by a command: `deminat bench NAME`."""
 
 from .accuracy import ACCURACY
-from .runner import Bench, run_bench
+from .ruler import RULER
+from .runner import Bench, narrowed, run_bench
 from .speed import SPEED
 
-__all__ = ["BENCHES", "Bench", "run_bench"]
+__all__ = ["BENCHES", "Bench", "narrowed", "run_bench"]
 
-BENCHES: dict[str, Bench] = {"speed": SPEED, **ACCURACY}
+BENCHES: dict[str, Bench] = {"speed": SPEED, **ACCURACY, **RULER}

@@ -1,20 +1,23 @@
 """A bench is a list of cells, and each cell gives one row.
 
 A cell is a plain dictionary of what it takes to run it, and its row carries the same keys, so
-that a sweep can be cut short and taken up again from the rows on disk.
+that a sweep can be cut short and taken up again from the rows on disk. Values are numbers or text.
 """
 
 import csv
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
 
-__all__ = ["Bench", "Row", "mark", "run_bench"]
+from ..errors import DataError, printable
+
+__all__ = ["Bench", "Row", "mark", "narrowed", "run_bench"]
 
 Row = dict[str, Any]
 
@@ -25,11 +28,12 @@ class Bench:
 
     Args:
         claim: What must hold.
-        cells: The runs, one dictionary of numbers each, for the given seeds.
-        run: Turns a cell into what was measured.
+        cells: The runs, one dictionary of numbers and names each, for the given seeds.
+        run: Turns a cell into what was measured; the runner adds `seconds` unless it is there.
         verdict: Turns all rows into lines, each with its figure and whether it holds.
         runs: How many seeds to use unless told otherwise.
         jobs: How many processes to use unless told otherwise.
+        figure: Draws all rows into a file.
     """
 
     claim: str
@@ -38,6 +42,7 @@ class Bench:
     verdict: Callable[[Sequence[Row]], list[str]]
     runs: int
     jobs: int = 2
+    figure: Callable[[Path, Sequence[Row]], None] | None = None
 
 
 def run_bench(bench: Bench, seeds: Sequence[int], out: Path | None, jobs: int) -> Iterator[Row]:
@@ -54,11 +59,47 @@ def run_bench(bench: Bench, seeds: Sequence[int], out: Path | None, jobs: int) -
     for cell in cells:
         yield from (row for row in done if _is_of(row, cell))
     todo = [cell for cell in cells if not any(_is_of(row, cell) for row in done)]
-    tasks = (delayed(_timed)(bench, cell) for cell in todo)
+    tasks = (delayed(_timed)(bench.run, cell) for cell in todo)
     for row in Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks):
         if out:
             _append(out, row)
         yield row
+
+
+def narrowed(bench: Bench, only: Sequence[str]) -> Bench:
+    """Return the bench with those cells alone that match.
+
+    Args:
+        bench: What to narrow.
+        only: Such as `task=spiral*`, with the wildcards of file names. Of several for one key, one
+            must match; of several keys, all must.
+    """
+    wanted: dict[str, list[str]] = {}
+    for item in only:
+        key, equals, pattern = item.partition("=")
+        if not equals:
+            raise DataError(f"--only takes key=value, such as seed=0; got {printable(item)}")
+        wanted.setdefault(key, []).append(pattern)
+    return replace(bench, cells=lambda seeds: _matching(bench.cells(seeds), wanted))
+
+
+def _matching(cells: list[Row], wanted: dict[str, list[str]]) -> list[Row]:
+    for key, patterns in wanted.items():
+        there = [cell for cell in cells if key in cell]
+        if not there:
+            raise DataError(f"no cell has {printable(key)}; there are {', '.join(cells[0])}")
+        cells = [c for c in there if any(fnmatchcase(_text(c[key]), p) for p in patterns)]
+        if not cells:
+            known = list(dict.fromkeys(_text(cell[key]) for cell in there))
+            raise DataError(
+                f"no cell has {printable(key)} = {printable(' or '.join(patterns))}; there are "
+                + ", ".join(known[:9] + ["..."] * (len(known) > 9))
+            )
+    return cells
+
+
+def _text(value: object) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def mark(holds: bool) -> str:
@@ -66,10 +107,11 @@ def mark(holds: bool) -> str:
     return "ok  " if holds else "MISS"
 
 
-def _timed(bench: Bench, cell: Row) -> Row:
+def _timed(run: Callable[[Row], Row], cell: Row) -> Row:
     start = time.perf_counter()
-    measured = bench.run(cell)
-    return {**cell, **measured, "seconds": round(time.perf_counter() - start, 2)}
+    row = {**cell, **run(cell)}
+    row.setdefault("seconds", time.perf_counter() - start)
+    return {**row, "seconds": round(row["seconds"], 2)}
 
 
 def _is_of(row: Row, cell: Row) -> bool:
@@ -77,19 +119,42 @@ def _is_of(row: Row, cell: Row) -> bool:
 
 
 def _known(out: Path) -> list[Row]:
+    return [{key: _value(text) for key, text in row.items() if text} for row in _texts(out)]
+
+
+def _texts(out: Path) -> list[dict[str, str]]:
     if not out.exists():
         return []
     with out.open(newline="") as file:
-        return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
+        return list(csv.DictReader(file))
+
+
+def _value(text: str) -> int | float | str:
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            pass
+    return text
 
 
 def _append(out: Path, row: Row) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    fresh = not out.exists()
+    before = _texts(out)
+    columns = list(dict.fromkeys([*(before[0] if before else ()), *row]))
+    if not before or len(columns) > len(before[0]):
+        _write_anew(out, columns, before)
     with out.open("a", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        if fresh:
-            writer.writeheader()
-        writer.writerow(row)
+        csv.DictWriter(file, columns).writerow(row)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _write_anew(out: Path, columns: list[str], rows: list[dict[str, str]]) -> None:
+    """Write a header, maybe a wider one than there was, and the rows; all or nothing."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = out.with_name(f"{out.name}.new")
+    with draft.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    draft.replace(out)
