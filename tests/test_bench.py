@@ -1,9 +1,11 @@
 """Benches: rows are resumed, verdicts can fail, and the cells are what the claims say."""
 
 import pytest
+import torch
 
 from deminat.bench import BENCHES, run_bench
 from deminat.bench.runner import Bench
+from deminat.bench.speed import _shifted
 
 
 def square(cell):
@@ -59,6 +61,11 @@ def test_every_verdict_can_hold_and_can_fail(name):
     )
     assert all(line.startswith("ok") for line in good)
     assert any(line.startswith("MISS") for line in bad)
+
+
+def test_the_plain_loop_pairs_each_row_with_the_next():
+    y = torch.randn(7, 3)
+    assert torch.equal(_shifted(y), y.roll(-1, 0))
 
 
 def test_cells_are_numbers_and_differ():
