@@ -138,3 +138,8 @@ def test_other_losses_are_differentiated_automatically(objective):
     loss = batch_loss(critic, x, y, objective)(a_batch())
     assert isinstance(loss, Tensor)
     assert any(gradient.any() for gradient in gradients(critic, loss))
+
+
+def test_pairs_that_are_not_named_have_no_rows():
+    with pytest.raises(ValueError, match="none is named"):
+        Batch(torch.arange(3), torch.arange(3), None).rows()
