@@ -30,6 +30,7 @@ PATH = [
     "critics",
     "objectives",
     "training",
+    "gradients",
     "scores",
     "fitting",
     "crossfit",

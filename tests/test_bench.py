@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from deminat import MIResult, tasks
 from deminat.bench import BENCHES, narrowed, ruler, run_bench
 from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
+from deminat.bench.speed import _shifted
 from deminat.errors import DataError
 
 
@@ -143,6 +145,11 @@ def test_every_verdict_can_hold_and_can_fail(name):
     )
     assert all(line.startswith("ok") for line in good)
     assert any(line.startswith("MISS") for line in bad)
+
+
+def test_the_plain_loop_pairs_each_row_with_the_next():
+    y = torch.randn(7, 3)
+    assert torch.equal(_shifted(y), y.roll(-1, 0))
 
 
 def test_cells_are_numbers_or_names_and_differ():

@@ -1,14 +1,21 @@
 """The loop: it learns, stops, keeps the best weights, and recovers from a loss that explodes."""
 
+import copy
 import itertools
 import math
+import pickle
 from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
+from deminat import DEMI, ConvCritic, MLPCritic, SeparableCritic
+from deminat.critics import batch_scores
 from deminat.errors import TrainingError
+from deminat.flows import FlowRatio
+from deminat.gradients import batch_loss
+from deminat.pairs import batches
 from deminat.training import EarlyStopping, Training, one_thread, share_of, train
 
 FAST = Training(steps=200, learning_rate=0.05, halve_at=())
@@ -109,6 +116,73 @@ def test_gradients_are_clipped():
     sizes = iter([1e6] + [1.0] * 500)
     run(point, lambda at: next(sizes) * (at - 3).abs(), replace(FAST, clip=1.0))
     assert float(point.at.detach()) == pytest.approx(3, abs=0.2)
+
+
+# The same as torch.optim.AdamW
+
+
+class Half(nn.Module):
+    """Has a weight that no loss depends on."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.idle = nn.Linear(5, 1), nn.Linear(5, 1)
+
+    def forward(self, x, y):
+        return self.used(torch.cat([x, y], dim=1)).squeeze(1)
+
+
+MODULES = {
+    "mlp": lambda: MLPCritic((3,), (2,), hidden=(16, 16)),
+    "separable": lambda: SeparableCritic((3,), (2,), hidden=(16,)),
+    "convolution": lambda: ConvCritic((1, 3, 3), (1, 3, 3), channels=4, hidden=8),
+    "flows": lambda: FlowRatio(3, 2, blocks=2, hidden=(8,)),
+    "half": Half,
+}
+
+
+def by_torch(module, loss, stream, settings):
+    """Train by the optimizer of torch, and return the averaged module."""
+    averaged = copy.deepcopy(module)
+    optimizer = torch.optim.AdamW(
+        module.parameters(), settings.learning_rate, weight_decay=settings.weight_decay
+    )
+    for step, batch in zip(range(1, settings.steps + 1), stream, strict=False):
+        optimizer.zero_grad()
+        loss(batch).backward()
+        nn.utils.clip_grad_norm_(module.parameters(), settings.clip)
+        optimizer.step()
+        decay = min(settings.average, (step + 1) / (step + 10))
+        with torch.no_grad():
+            for mean, weight in zip(averaged.parameters(), module.parameters(), strict=True):
+                mean.mul_(decay).add_((1 - decay) * weight)
+    return averaged
+
+
+@pytest.mark.parametrize("build", MODULES.values(), ids=MODULES)
+def test_steps_are_those_of_adamw(build):
+    torch.manual_seed(0)
+    ours = build()
+    theirs = copy.deepcopy(ours)
+    shapes = ((1, 3, 3), (1, 3, 3)) if isinstance(ours, ConvCritic) else ((3,), (2,))
+    x, y = (torch.randn(40, *shape) for shape in shapes)
+    settings = replace(FAST, steps=50, learning_rate=0.01, weight_decay=0.1, clip=0.05, average=0.9)
+
+    def stream():
+        return batches(40, 8, 2, torch.Generator().manual_seed(0))
+
+    def automatic(module):
+        if isinstance(module, FlowRatio):
+            return lambda batch: module.loss(x[batch.joint], y[batch.joint])
+        return lambda batch: DEMI().loss(*batch_scores(module, x, y, batch))
+
+    flows = isinstance(ours, FlowRatio)
+    untrained = copy.deepcopy(ours)
+    train(ours, automatic(ours) if flows else batch_loss(ours, x, y, DEMI()), stream(), 5, settings)
+    expected = by_torch(theirs, automatic(theirs), stream(), settings).state_dict()
+    torch.testing.assert_close(ours.state_dict(), expected, rtol=1e-4, atol=1e-6)
+    assert not torch.equal(next(ours.parameters()), next(untrained.parameters()))
+    assert len(pickle.dumps(ours)) == len(pickle.dumps(untrained.eval()))
 
 
 def test_the_rate_follows_the_paper():

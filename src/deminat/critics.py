@@ -171,9 +171,7 @@ def batch_scores(critic: nn.Module, x: Tensor, y: Tensor, batch: Batch) -> tuple
     if batch.partners is None:
         return _all_pairs(critic, x[batch.joint], y[batch.joint])
     k, b = batch.partners.shape[1], len(batch.joint)
-    anchors = batch.anchors if k == 1 else batch.anchors.repeat_interleave(k)
-    x_rows = torch.cat([batch.joint, anchors])
-    y_rows = torch.cat([batch.joint, batch.partners.flatten()])
+    x_rows, y_rows = batch.rows()
     scores = _scored(critic, x.index_select(0, x_rows), y.index_select(0, y_rows))
     joint, product = torch.split(scores, [b, len(scores) - b])  # one node of the graph, not two
     return joint, product.view(-1, k)

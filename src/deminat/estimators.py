@@ -22,15 +22,15 @@ from .critics import (
     CriticFactory,
     SeparableCritic,
     StartedCritic,
-    batch_scores,
     is_separable,
     joint_scores,
     product_scores,
 )
 from .crossfit import cross_fit
 from .fitting import Scales, hold_out, labels_of, requires_y, score_pairs, some_partners, told
+from .gradients import batch_loss
 from .inputs import LEAST_PAIRS, Sample, as_sample
-from .objectives import DEMI, InfoNCE, Objective, training_loss
+from .objectives import DEMI, InfoNCE, Objective
 from .pairs import batches
 from .reference import GaussianCopula, Start
 from .results import MIResult
@@ -208,7 +208,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         objective, settings = self.objective.trains_as, self.training
         alpha = objective.alpha if isinstance(objective, DEMI) and objective.draw else None
         x, y = self.scales_(sample)
-        loss = training_loss(objective)
         stream = batches(
             len(sample),
             settings.batch,
@@ -219,7 +218,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         )
         return train(
             self.critic_,
-            lambda batch: loss(*batch_scores(self.critic_, x, y, batch)),
+            batch_loss(self.critic_, x, y, objective),
             stream,
             max(1, len(sample) // settings.batch),
             settings,

@@ -105,6 +105,11 @@ class DEMI:
         return "demi" if self.alpha == 0.5 else f"demi(alpha={self.alpha:g})"
 
     @property
+    def prior(self) -> float:
+        """The log odds of a joint pair before it is seen."""
+        return math.log(self.alpha) - math.log1p(-self.alpha)
+
+    @property
     def trains_as(self) -> Objective:
         """Itself."""
         return self
@@ -129,8 +134,7 @@ class DEMI:
         return (missed.sum(-1) + mistaken.mean(-1).sum(-1)) / examples
 
     def _errors(self, joint: Tensor, product: Tensor) -> tuple[Tensor, Tensor]:
-        prior = math.log(self.alpha) - math.log1p(-self.alpha)
-        return softplus(-joint - prior), softplus(product + prior)
+        return softplus(-joint - self.prior), softplus(product + self.prior)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,15 @@ class Batch:
     anchors: Tensor
     partners: Tensor | None
 
+    def rows(self) -> tuple[Tensor, Tensor]:
+        """Return the rows of x and of y of all named pairs (b + c k,), the joint ones first."""
+        if self.partners is None:
+            raise ValueError("the partners of this batch are all its other rows, none is named")
+        k = self.partners.shape[1]
+        anchors = self.anchors if k == 1 else self.anchors.repeat_interleave(k)
+        y_rows = torch.cat([self.joint, self.partners.flatten()])
+        return torch.cat([self.joint, anchors]), y_rows
+
 
 def partners(n: int, k: int, generator: torch.Generator, labels: Tensor | None = None) -> Tensor:
     """Return (n, k) rows, none of them the row itself nor one with its label."""

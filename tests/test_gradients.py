@@ -1,0 +1,145 @@
+"""Gradients written by hand are those of automatic differentiation, and only where they may be."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from deminat import DEMI, JSD, MINE, MLPCritic, SeparableCritic
+from deminat.critics import batch_scores
+from deminat.gradients import batch_loss
+from deminat.pairs import Batch, batches, partners
+
+N = 12
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
+
+
+def a_batch(k=1):
+    joint, anchors = torch.tensor([5, 1, 7]), torch.tensor([0, 3, 8, 10])
+    return Batch(joint, anchors, partners(N, k, generator())[anchors])
+
+
+def gradients(critic, loss):
+    critic.zero_grad()
+    loss.backward()
+    return [weight.grad.clone() for weight in critic.parameters()]
+
+
+def assert_same(critic, x, y, objective, batch):
+    by_hand = batch_loss(critic, x, y, objective)(batch)
+    automatic = objective.loss(*batch_scores(critic, x, y, batch))
+    assert not isinstance(by_hand, Tensor)
+    assert by_hand.item() == pytest.approx(automatic.item(), rel=1e-12)
+    written, derived = gradients(critic, by_hand), gradients(critic, automatic)
+    torch.testing.assert_close(written, derived, rtol=1e-10, atol=1e-12)
+    assert any(gradient.any() for gradient in derived)
+
+
+@pytest.mark.parametrize("hidden", [(), (8,), (16, 8), (4, 4, 4, 4)], ids=str)
+@pytest.mark.parametrize("alpha", [0.5, 0.2])
+@pytest.mark.parametrize("k", [1, 3])
+def test_by_hand_is_as_automatic(hidden, alpha, k):
+    critic = MLPCritic((3,), (2,), hidden).double()
+    assert_same(critic, normal(N, 3), normal(N, 2, seed=1), DEMI(alpha), a_batch(k))
+
+
+def test_images_are_flattened():
+    critic = MLPCritic((1, 2, 3), (2,), (8,)).double()
+    assert_same(critic, normal(N, 1, 2, 3), normal(N, 2, seed=1), DEMI(), a_batch())
+
+
+def test_batches_may_differ_in_size():
+    critic, x, y = MLPCritic((3,), (2,), (8,)).double(), normal(N, 3), normal(N, 2, seed=1)
+    loss = batch_loss(critic, x, y, DEMI(0.3))
+    for size in (4, 2, 4):
+        batch = next(batches(N, size, 2, generator()))
+        expected = DEMI(0.3).loss(*batch_scores(critic, x, y, batch)).item()
+        assert loss(batch).item() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6])
+def test_scores_far_out_stay_finite(size):
+    critic = MLPCritic((3,), (2,), (8,)).double()
+    nn.init.constant_(critic.layers[-1].bias, size)
+    assert_same(critic, normal(N, 3), normal(N, 2, seed=1), DEMI(), a_batch())
+
+
+def test_weights_are_followed_wherever_they_go():
+    critic, x, y = MLPCritic((3,), (2,), (8,)).double(), normal(N, 3), normal(N, 2, seed=1)
+    loss, batch = batch_loss(critic, x, y, DEMI()), a_batch()
+    critic.load_state_dict(MLPCritic((3,), (2,), (8,)).state_dict())
+    expected = DEMI().loss(*batch_scores(critic, x, y, batch)).item()
+    assert loss(batch).item() == pytest.approx(expected, rel=1e-12)
+
+
+class Doubled(MLPCritic):
+    def forward(self, x, y):
+        return 2 * super().forward(x, y)
+
+
+def exchanged():
+    critic = MLPCritic((3,), (2,), (8,))
+    critic.layers[1] = nn.Tanh()
+    return critic
+
+
+def with_dropout():
+    critic = MLPCritic((3,), (2,), (8,))
+    critic.layers.append(nn.Dropout(0.5))
+    return critic
+
+
+def frozen():
+    critic = MLPCritic((3,), (2,), (8,))
+    critic.layers[0].weight.requires_grad_(False)
+    return critic
+
+
+def normed():
+    critic = MLPCritic((3,), (2,), (8,))
+    nn.utils.parametrizations.weight_norm(critic.layers[0])
+    return critic
+
+
+def with_a_weight_more():
+    critic = MLPCritic((3,), (2,), (8,))
+    critic.temperature = nn.Parameter(torch.ones(()))
+    return critic
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        exchanged,
+        with_dropout,
+        frozen,
+        normed,
+        with_a_weight_more,
+        partial(Doubled, (3,), (2,)),
+        partial(SeparableCritic, (3,), (2,)),
+    ],
+)
+def test_a_critic_of_another_make_is_differentiated_automatically(build):
+    x, y = normal(N, 3).float(), normal(N, 2, seed=1).float()
+    assert isinstance(batch_loss(build(), x, y, DEMI())(a_batch()), Tensor)
+
+
+@pytest.mark.parametrize("objective", [DEMI(draw=True), JSD(), MINE()], ids=str)
+def test_other_losses_are_differentiated_automatically(objective):
+    critic, x, y = MLPCritic((3,), (2,), (8,)).double(), normal(N, 3), normal(N, 2, seed=1)
+    loss = batch_loss(critic, x, y, objective)(a_batch())
+    assert isinstance(loss, Tensor)
+    assert any(gradient.any() for gradient in gradients(critic, loss))
+
+
+def test_pairs_that_are_not_named_have_no_rows():
+    with pytest.raises(ValueError, match="none is named"):
+        Batch(torch.arange(3), torch.arange(3), None).rows()
