@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from deminat import DEMI, JSD, MINE, MLPCritic, SeparableCritic
-from deminat.critics import batch_scores
+from deminat.critics import StartedCritic, batch_scores
 from deminat.gradients import batch_loss
 from deminat.pairs import Batch, batches, partners
 
@@ -143,3 +143,30 @@ def test_other_losses_are_differentiated_automatically(objective):
 def test_pairs_that_are_not_named_have_no_rows():
     with pytest.raises(ValueError, match="none is named"):
         Batch(torch.arange(3), torch.arange(3), None).rows()
+
+
+def separable(start=0):
+    critic = SeparableCritic((3,), (2,), hidden=(8, 4), rank=5).double()
+    for weight in critic.parameters():  # away from the silent start, where gradients vanish
+        nn.init.normal_(weight, std=0.5)
+    return StartedCritic(critic, start).double() if start else critic
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.2])
+@pytest.mark.parametrize("start", [0, 2])
+def test_all_pairs_by_hand_are_as_automatic(alpha, start):
+    x, y = normal(N, 3 + start), normal(N, 2 + start, seed=1)
+    rows = torch.tensor([5, 1, 7, 2, 11])
+    assert_same(separable(start), x, y, DEMI(alpha), Batch(rows, rows, None))
+
+
+def test_a_separable_critic_with_named_partners_is_differentiated_automatically():
+    x, y = normal(N, 3), normal(N, 2, seed=1)
+    assert isinstance(batch_loss(separable(), x, y, DEMI())(a_batch()), Tensor)
+
+
+def test_a_frozen_separable_critic_is_differentiated_automatically():
+    critic, rows = separable(2), torch.arange(5)
+    critic.critic.offset.requires_grad_(False)
+    loss = batch_loss(critic, normal(N, 5), normal(N, 4, seed=1), DEMI())
+    assert isinstance(loss(Batch(rows, rows, None)), Tensor)

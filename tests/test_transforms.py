@@ -143,13 +143,31 @@ def test_ranks_do_not_see_beyond_the_training_rows():
     assert np.array_equal(fitted(np.array([[-1e300] * 2, [1e300] * 2])), ends)
 
 
-def test_views_are_robust_and_ranks_and_the_log_norm_of_each():
-    mapped = Views.fit(NORMAL)(NORMAL[:7])
-    robust, ranks = (t.fit(NORMAL)(NORMAL[:7]) for t in (Robust, RankToNormal))
-    assert mapped.shape == (7, 2 * 2 + 2)
+def test_views_are_robust_and_ranks_and_three_lengths():
+    fitted = Views.fit(NORMAL)
+    mapped = fitted(NORMAL)
+    robust, ranks = (t.fit(NORMAL)(NORMAL) for t in (Robust, RankToNormal))
+    assert mapped.shape == (300, 2 * 2 + 3)
     np.testing.assert_array_equal(mapped[:, :4], np.hstack([robust, ranks]))
-    np.testing.assert_allclose(np.expm1(mapped[:, 4]), (robust**2).sum(axis=1))
-    np.testing.assert_allclose(np.expm1(mapped[:, 5]), (ranks**2).sum(axis=1))
+    np.testing.assert_allclose(mapped[:, 4:].mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(mapped[:, 4:].std(axis=0), 1, atol=1e-9)
+
+
+def test_lengths_are_freed_of_correlations_or_measured_from_zero():
+    mixed = NORMAL @ [[1.0, 0.9], [0.0, 0.4]]
+    robust, ranks, from_zero = Views.fit(mixed)(mixed)[:, 4:].T
+    true = np.log1p((NORMAL**2).sum(axis=1))
+    assert np.corrcoef(robust, true)[0, 1] > 0.95
+    assert np.corrcoef(ranks, true)[0, 1] > 0.95
+    shifted = Views.fit(mixed + 7)(mixed + 7)
+    np.testing.assert_allclose(shifted[:, 4], robust, atol=1e-9)
+    assert np.corrcoef(shifted[:, 6], mixed.sum(axis=1))[0, 1] > 0.9
+    assert np.corrcoef(from_zero, shifted[:, 6])[0, 1] < 0.5
+
+
+def test_views_tell_which_columns_belong_to_which():
+    kept = Views.fit(NORMAL).columns(np.array([False, True]))
+    assert kept.tolist() == [1, 3, 4, 5, 6]
 
 
 def test_views_only_standardise_images():

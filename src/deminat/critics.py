@@ -17,10 +17,12 @@ from torch import Tensor, nn
 from .pairs import Batch
 
 __all__ = [
+    "ClosedForm",
     "ConvCritic",
     "CriticFactory",
     "MLPCritic",
     "SeparableCritic",
+    "StagedCritic",
     "StartedCritic",
     "batch_scores",
     "is_separable",
@@ -31,6 +33,7 @@ __all__ = [
 Shape = tuple[int, ...]
 CriticFactory = Callable[[Shape, Shape], nn.Module]
 
+_TABLE = 8  # rows a partner up to which all scores are cheaper than the few that are wanted
 _ROWS_AT_ONCE = 1 << 12  # of a forward pass without gradient: bounds its memory
 
 
@@ -63,7 +66,8 @@ class SeparableCritic(nn.Module):
     Args:
         x_shape: Shape of one x; flattened.
         y_shape: Shape of one y; flattened.
-        hidden: Units of each hidden layer, on each side.
+        hidden: Units of each hidden layer, on each side; `None` takes three layers of 128, or two
+            of 32 where there are no more than 4 inputs a side.
         rank: Length of u and v.
     """
 
@@ -71,10 +75,13 @@ class SeparableCritic(nn.Module):
         self,
         x_shape: Shape,
         y_shape: Shape,
-        hidden: Sequence[int] = (128, 128, 128),
+        hidden: Sequence[int] | None = None,
         rank: int = 16,
     ):
         super().__init__()
+        if hidden is None:
+            few = max(math.prod(x_shape), math.prod(y_shape)) <= 4
+            hidden = (32, 32) if few else (128, 128, 128)
         self.u = _fully_connected([math.prod(x_shape), *hidden, rank + 1], nn.SiLU)
         self.v = _fully_connected([math.prod(y_shape), *hidden, rank + 1], nn.SiLU)
         for last in list(self.u.parameters())[-2:]:
@@ -144,19 +151,80 @@ class StartedCritic(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Return scores (n,) of pairs x (n, d), y (n, d')."""
-        c = self.columns
-        learnt: Tensor = self.critic(x[:, :-c], y[:, :-c])
-        return learnt + (x[:, -c:] * y[:, -c:]).sum(dim=1)
+        (x, left), (y, right) = self._parts(x), self._parts(y)
+        learnt: Tensor = self.critic(x, y)
+        return learnt + (left * right).sum(dim=1)
 
     def left(self, x: Tensor) -> Tensor:
         """Return the left halves of critic and start, side by side, if the critic has one."""
-        c = self.columns
-        return torch.cat([self.critic.left(x[:, :-c]), x[:, -c:]], dim=1)  # type: ignore[operator]
+        x, known = self._parts(x)
+        return torch.cat([self.critic.left(x), known], dim=1)  # type: ignore[operator]
 
     def right(self, y: Tensor) -> Tensor:
         """Return the right halves of critic and start, side by side, if the critic has one."""
-        c = self.columns
-        return torch.cat([self.critic.right(y[:, :-c]), y[:, -c:]], dim=1)  # type: ignore[operator]
+        y, known = self._parts(y)
+        return torch.cat([self.critic.right(y), known], dim=1)  # type: ignore[operator]
+
+    def _parts(self, a: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the critic sees and the halves of the start."""
+        seen = a.shape[1] - self.columns
+        return a[:, :seen], a[:, seen:]
+
+
+class StagedCritic(nn.Module):
+    """Separable critics added up, each with its own columns, and a start in closed form.
+
+    Args:
+        critics: The stages.
+        x_columns: (number of columns,) of x that each stage sees.
+        y_columns: The same of y.
+        columns: How many of the last columns a side belong to the start.
+    """
+
+    def __init__(
+        self,
+        critics: Sequence[nn.Module],
+        x_columns: Sequence[Tensor],
+        y_columns: Sequence[Tensor],
+        columns: int,
+    ):
+        super().__init__()
+        self.critics = nn.ModuleList(critics)
+        self.x_columns, self.y_columns, self.columns = list(x_columns), list(y_columns), columns
+
+    def left(self, x: Tensor) -> Tensor:
+        """Return the left halves of all stages and of the start, side by side."""
+        seen = zip(self.critics, self.x_columns, strict=True)
+        halves = [critic.left(x[:, columns]) for critic, columns in seen]  # type: ignore[operator]
+        return torch.cat([*halves, x[:, x.shape[1] - self.columns :]], dim=1)
+
+    def right(self, y: Tensor) -> Tensor:
+        """Return the right halves of all stages and of the start, side by side."""
+        seen = zip(self.critics, self.y_columns, strict=True)
+        halves = [critic.right(y[:, columns]) for critic, columns in seen]  # type: ignore[operator]
+        return torch.cat([*halves, y[:, y.shape[1] - self.columns :]], dim=1)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return scores (n,) of pairs x (n, d), y (n, d')."""
+        return (self.left(x) * self.right(y)).sum(dim=1)
+
+
+class ClosedForm(nn.Module):
+    """A start alone, of several components, whose halves are the last columns of x and y.
+
+    Args:
+        components: How many terms are added up.
+        columns: How many columns a side belong to the start.
+    """
+
+    def __init__(self, components: int, columns: int):
+        super().__init__()
+        self.components, self.columns = components, columns
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return scores (n,) of pairs x (n, d), y (n, d')."""
+        products = x[:, -self.columns :] * y[:, -self.columns :]
+        return products.view(len(x), self.components, -1).sum(dim=2).logsumexp(dim=1)
 
 
 def is_separable(critic: object) -> TypeGuard[_Separable]:
@@ -191,6 +259,11 @@ def product_scores(critic: nn.Module, x: Tensor, y: Tensor, partners: Tensor) ->
         return torch.stack([joint_scores(critic, x, y[rows]) for rows in partners.T], dim=1)
     u = torch.cat([critic.left(tile) for tile in torch.split(x, _ROWS_AT_ONCE)])
     v = torch.cat([critic.right(tile) for tile in torch.split(y, _ROWS_AT_ONCE)])
+    if len(x) < _TABLE * partners.shape[1]:
+        tiles = zip(
+            torch.split(u, _ROWS_AT_ONCE), torch.split(partners, _ROWS_AT_ONCE), strict=True
+        )
+        return torch.cat([(a @ v.T).gather(1, rows) for a, rows in tiles])
     return torch.stack([(u * v[rows]).sum(dim=1) for rows in partners.T], dim=1)
 
 

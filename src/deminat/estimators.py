@@ -6,8 +6,9 @@ on, those that decide when to stop, and those reported.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,23 +20,23 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from .critics import (
+    ClosedForm,
     CriticFactory,
     SeparableCritic,
     StartedCritic,
     is_separable,
     joint_scores,
-    product_scores,
 )
 from .crossfit import cross_fit
 from .fitting import Scales, hold_out, labels_of, requires_y, score_pairs, some_partners, told
-from .gradients import batch_loss
 from .inputs import LEAST_PAIRS, Sample, as_sample
 from .objectives import DEMI, InfoNCE, Objective
-from .pairs import batches
-from .reference import GaussianCopula, Start
+from .reference import Frames, Start, StartFactory, choose_start
 from .results import MIResult
 from .scores import Scores, held_out_loss, read
-from .training import EarlyStopping, History, Progress, Training, one_thread, train
+from .screening import related_columns
+from .stages import Course, Lesson, Stage, grow
+from .training import EarlyStopping, History, Progress, Training, one_thread
 from .transforms import Transform, Views
 
 __all__ = ["AUTO", "PAPER", "Estimator"]
@@ -54,7 +55,6 @@ AUTO = Training(
     stopping=EarlyStopping(),
 )
 
-_NEGATIVES = 4  # partners a pair in training, where each costs a pass through the critic
 _SCORED_NEGATIVES = 16  # partners a pair in held-out scores
 _HELD_NEGATIVES = 256  # partners a pair for early stopping, where they are cheap
 
@@ -71,9 +71,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             or `RankToNormal`.
         training: How to train: `AUTO`, `PAPER`, or `dataclasses.replace(AUTO, steps=500)`. The
             fields that a plain `Training(...)` leaves out are the paper's.
-        start: A log ratio in closed form that the critic is added to, fitted on the training rows;
-            dropped where the held-out rows say that nothing is better. `None` for none.
+        start: Chooses a log ratio in closed form that the critic is added to, from training rows
+            and rows to judge by: `choose_start` among copulas and mixtures,
+            `GaussianCopula.choose` among copulas, `None` for none.
         seed: Of all randomness.
+        budget: Seconds that a fit may take, as far as training can be cut short.
 
     After `fit`: `critic_` (the trained module), `scales_` (the fitted maps), `history_`.
 
@@ -89,8 +91,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     critic: CriticFactory = SeparableCritic
     scaling: type[Transform] = Views
     training: Training = AUTO
-    start: type[Start] | None = GaussianCopula
+    start: StartFactory | None = choose_start
     seed: int = 0
+    budget: float | None = None
 
     @property
     def name(self) -> str:
@@ -156,14 +159,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def fit_sample(self, sample: Sample, progress: Progress | None = None) -> Self:
         """Train on a checked sample."""
-        fitted, held = hold_out(sample, self.training, self.seed)
+        self.deadline_ = None if self.budget is None else time.monotonic() + self.budget
+        fitted, held = hold_out(sample, self.training.stopping, self.seed)
         self.n_features_in_ = sample.x.shape[1]
         self.scales_ = Scales.fit(self.scaling, fitted, self._start(fitted, held))
         self.offset_ = 0.0
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)  # of a critic's own initial weights and dropout
-            self.critic_ = self._untrained(fitted)
-            self.history_ = self._train(fitted, held, progress)
+            self.critic_, history = self._learn(fitted, held, progress)
+        self.history_ = replace(history, chose=self._recipe(history))
         if not self.objective.normalised:
             self.offset_ = self._log_normaliser(held or fitted)
         return self
@@ -181,73 +185,75 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return _SCORED_NEGATIVES
 
     def _start(self, sample: Sample, held: Sample | None) -> Start | None:
-        """Return the start that best tells held-out pairs from others; None if silence does."""
         if self.start is None or sample.x.ndim > 2 or sample.y.ndim > 2:
             return None
-        rows = held or sample
-        (others,) = some_partners(rows, 1, self.seed).T.numpy()
-        best, least = None, math.log(2)  # the cross-entropy of silence
-        for start in self.start.candidates(sample.x, sample.y):
-            left, right = start.left(rows.x), start.right(rows.y)
-            product = (left * right[others]).sum(axis=1, keepdims=True)
-            loss = held_out_loss(DEMI(), Scores((left * right).sum(axis=1), product))
-            if loss < least:
-                best, least = start, loss
-        return best
+        if held is None:  # training wants none, but the choice of a start does
+            return self._start(*hold_out(sample, EarlyStopping(), self.seed))
+        return self.start(sample.x, sample.y, held.x, held.y)
 
-    def _untrained(self, sample: Sample) -> nn.Module:
-        one = sample.take(np.arange(1))
-        x, y = self.scales_(one)
-        if self.scales_.start is None:
-            return self.critic(tuple(x.shape[1:]), tuple(y.shape[1:]))
-        columns = self.scales_.start.left(one.x).shape[1]
-        critic = self.critic((x.shape[1] - columns,), (y.shape[1] - columns,))
-        return StartedCritic(critic, columns)
-
-    def _train(self, sample: Sample, held: Sample | None, progress: Progress | None) -> History:
-        objective, settings = self.objective.trains_as, self.training
-        alpha = objective.alpha if isinstance(objective, DEMI) and objective.draw else None
+    def _learn(
+        self, sample: Sample, held: Sample | None, progress: Progress | None
+    ) -> tuple[nn.Module, History]:
+        """Return the trained critic and what happened."""
+        start, halves = self.scales_.start, self.scales_.halves
+        if start is not None and not start.sighted:
+            return ClosedForm(start.components, halves), History(0, 0, math.nan, (), 0)
         x, y = self.scales_(sample)
-        stream = batches(
-            len(sample),
-            settings.batch,
-            self._training_negatives(drawn=alpha is not None),
-            torch.Generator().manual_seed(self.seed),
-            labels=labels_of(sample),
-            alpha=alpha,
-        )
-        return train(
-            self.critic_,
-            batch_loss(self.critic_, x, y, objective),
-            stream,
-            max(1, len(sample) // settings.batch),
-            settings,
-            held_loss=None if held is None else self._held_loss(held),
-            progress=progress,
-        )
+        critic = self.critic(_shape(x, halves), _shape(y, halves))
+        lesson = Lesson(x, y, labels_of(sample), self._judges(held, is_separable(critic)))
+        course = Course(self.objective.trains_as, self.training, self.seed, self.deadline_)
+        if is_separable(critic) and isinstance(self.scales_.x_map, Views) and x.ndim == y.ndim == 2:
+            return grow(self.critic, self._stages(sample), lesson, halves, course, progress)
+        critic = StartedCritic(critic, halves) if halves else critic
+        return critic, course.teach(critic, lesson, progress)
 
-    def _training_negatives(self, drawn: bool) -> int | None:
-        """Return the unpaired partners of a pair, `None` for all others of its batch."""
-        if self.training.negatives is not None:
-            return self.training.negatives
-        return None if is_separable(self.critic_) and not drawn else _NEGATIVES
+    def _stages(self, sample: Sample) -> list[Stage]:
+        """Return what networks are to see, one after the other."""
+        x_map, y_map = self.scales_.x_map, self.scales_.y_map
+        assert isinstance(x_map, Views)
+        assert isinstance(y_map, Views)
+        frames = self.scales_.start.frames if self.scales_.start else Frames()
+        x, y = frames.of_x(sample.x), frames.of_y(sample.y)
+        nothing, everything = _mask(x, y), _mask(x, y, fill=True)
+        related = related_columns(x, y)
+        chosen = [("lengths", nothing)]
+        if related[0].any() and not (related[0].all() and related[1].all()):
+            chosen.append((f"{related[0].sum()} + {related[1].sum()} columns", related))
+        chosen.append(("all columns", everything))
+        seen = [(name, x_map.columns(a), y_map.columns(b)) for name, (a, b) in chosen]
+        return [Stage(name, torch.from_numpy(a), torch.from_numpy(b)) for name, a, b in seen]
 
-    def _held_loss(self, held: Sample) -> Callable[[nn.Module], float]:
-        """Return the loss of held-out rows, always with the same partners."""
-        x, y = self.scales_(held)
-        k = _HELD_NEGATIVES if is_separable(self.critic_) else _SCORED_NEGATIVES
-        others = some_partners(held, k, self.seed)
-        loss = self.objective.trains_as.loss
-
-        def held_loss(critic: nn.Module) -> float:
-            return float(loss(joint_scores(critic, x, y), product_scores(critic, x, y, others)))
-
-        return held_loss
+    def _judges(
+        self, held: Sample | None, separable: bool
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+        """Return held-out x and y with partners, which are cheap for separable critics."""
+        if held is None:
+            return None
+        k = _HELD_NEGATIVES if separable else _SCORED_NEGATIVES
+        return *self.scales_(held), some_partners(held, k, self.seed)
 
     def _log_normaliser(self, sample: Sample) -> float:
         """Return log E[exp f] over unpaired rows, the constant that the loss leaves free."""
         product = torch.from_numpy(self.scores(sample, _SCORED_NEGATIVES).product)
         return float(product.logsumexp((0, 1))) - math.log(product.numel())
 
+    def _recipe(self, history: History) -> str:
+        """Return what was chosen, in words."""
+        start = self.scales_.start
+        learnt = history.chose or "a silent network" * (history.steps > 0)
+        parts = ["" if start is None else start.name, learnt and f"network on {learnt}"]
+        return "; ".join(part for part in parts if part)
+
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())
+
+
+def _shape(a: torch.Tensor, halves: int) -> tuple[int, ...]:
+    """Return the shape of one row, without the halves of a start."""
+    return (a.shape[1] - halves,) if halves else tuple(a.shape[1:])
+
+
+def _mask(
+    x: NDArray[np.float64], y: NDArray[np.float64], fill: bool = False
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    return np.full(x.shape[1], fill), np.full(y.shape[1], fill)

@@ -13,10 +13,10 @@ from .critics import joint_scores, product_scores
 from .errors import DataError
 from .inputs import UNNAMED, Sample
 from .pairs import partners
-from .reference import Start
+from .reference import Frames, Start
 from .scores import Scores
 from .splits import split_off
-from .training import History, Training, one_thread
+from .training import EarlyStopping, History, one_thread
 from .transforms import Transform
 
 __all__ = [
@@ -78,25 +78,39 @@ class Scales:
 
     @classmethod
     def fit(cls, scaling: type[Transform], sample: Sample, start: Start | None = None) -> Self:
-        """Return the scales that suit the rows of a sample."""
-        return cls(Schema.of(sample), scaling.fit(sample.x), scaling.fit(sample.y), start)
+        """Return the scales that suit the rows of a sample, seen from the frames of the start."""
+        frames = Frames() if start is None else start.frames
+        maps = scaling.fit(frames.of_x(sample.x)), scaling.fit(frames.of_y(sample.y))
+        return cls(Schema.of(sample), *maps, start)
+
+    @property
+    def halves(self) -> int:
+        """How many of the last columns a side belong to the start."""
+        if self.start is None:
+            return 0
+        (columns,) = self.schema.shapes[0]
+        return int(self.start.left(np.zeros((1, columns))).shape[1])
 
     def __call__(self, sample: Sample) -> tuple[Tensor, Tensor]:
         """Return x and y (n, ...) as float32 tensors on the fitted scales."""
         self.schema.check(sample)
-        x, y = self.x_map(sample.x), self.y_map(sample.y)
-        if self.start is not None:
-            x = np.hstack([x, self.start.left(sample.x)])
-            y = np.hstack([y, self.start.right(sample.y)])
+        if self.start is None:
+            x, y = self.x_map(sample.x), self.y_map(sample.y)
+        else:
+            frames = self.start.frames
+            x = np.hstack([self.x_map(frames.of_x(sample.x)), self.start.left(sample.x)])
+            y = np.hstack([self.y_map(frames.of_y(sample.y)), self.start.right(sample.y)])
         return torch.from_numpy(x).float(), torch.from_numpy(y).float()
 
 
-def hold_out(sample: Sample, training: Training, seed: int) -> tuple[Sample, Sample | None]:
+def hold_out(
+    sample: Sample, stopping: EarlyStopping | None, seed: int
+) -> tuple[Sample, Sample | None]:
     """Return the rows to train on and, for early stopping, the rows held out of them."""
-    if training.stopping is None:
+    if stopping is None:
         return sample, None
     rng = np.random.default_rng(seed)
-    rows, held = split_off(len(sample), training.stopping.held_out, rng, sample.labels)
+    rows, held = split_off(len(sample), stopping.held_out, rng, sample.labels)
     return sample.take(rows), sample.take(held)
 
 
@@ -131,4 +145,5 @@ def told(histories: Sequence[History]) -> dict[str, Any]:
         "kept_steps": [h.best_step for h in histories],
         "training_loss": [h.loss for h in histories],
         "restarts": sum(h.restarts for h in histories),
+        "recipe": [h.chose for h in histories],
     }

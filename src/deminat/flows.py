@@ -153,7 +153,7 @@ class GM(BaseEstimator):  # type: ignore[misc]
         """Train on a checked sample."""
         if sample.x.ndim > 2 or sample.y.ndim > 2:
             raise DataError("method 'gm' takes columns, not images; flatten them, or use 'demi'")
-        fitted, held = hold_out(sample, self.training, self.seed)
+        fitted, held = hold_out(sample, self.training.stopping, self.seed)
         self.n_features_in_ = sample.x.shape[1]
         self.scales_ = Scales.fit(self.scaling, fitted)
         x, y = self.scales_(fitted)

@@ -10,6 +10,7 @@ on at half the rate, three times at most.
 
 import copy
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,12 +60,15 @@ class EarlyStopping:
         held_out: Share of the training rows that is held out for it.
         every: Steps between two looks.
         patience: Looks without a gain after which training ends.
+        silence: The same as long as there was no gain at all: where the untrained module is best,
+            it mostly stays so.
         gain: What the held-out loss must fall by to count.
     """
 
     held_out: float = 1 / 6
     every: int = 50
     patience: int = 6
+    silence: int = 4
     gain: float = 2e-4
 
 
@@ -121,6 +125,7 @@ class History:
         loss: Mean training loss of the last hundred steps.
         held_out: Loss of the held-out rows at each look, the first before any step.
         restarts: How often the loss was not finite and the rate was halved.
+        chose: What the training was of and what became of it, in words.
     """
 
     steps: int
@@ -128,6 +133,7 @@ class History:
     loss: float
     held_out: tuple[float, ...]
     restarts: int
+    chose: str = ""
 
 
 def train(
@@ -138,6 +144,7 @@ def train(
     settings: Training,
     *,
     held_loss: Callable[[nn.Module], float] | None = None,
+    deadline: float | None = None,
     progress: Progress | None = None,
 ) -> History:
     """Train `module` in place, leave its best weights in it, and tell what happened.
@@ -149,20 +156,22 @@ def train(
         epoch_steps: Steps that make an epoch.
         settings: How to train.
         held_loss: Loss of the held-out rows under a module; needed for early stopping.
+        deadline: When to stop at the latest, on the monotonic clock.
         progress: Called with the share of the steps that is done.
     """
     watch = _Watch(module, settings.stopping, held_loss)
+    steps = settings.steps or settings.epochs * epoch_steps
     for restarts in range(_RESTARTS + 1):
         try:
             losses = _descend(
-                module, loss, batches, epoch_steps, settings, 0.5**restarts, watch, progress
+                module, loss, batches, steps, settings, 0.5**restarts, watch, deadline, progress
             )
         except _NotFiniteError:
             module.load_state_dict(watch.best)
             continue
         module.load_state_dict(watch.best)
         module.eval()
-        recent = losses[-100:]
+        recent = losses[-100:] or [math.nan]
         held_out = tuple(watch.losses)
         return History(len(losses), watch.step, sum(recent) / len(recent), held_out, restarts)
     raise TrainingError(
@@ -210,6 +219,10 @@ class _Watch:
     def keep(self, module: nn.Module, step: int) -> None:
         self.best, self.step = copy.deepcopy(module.state_dict()), step
 
+    def is_due(self, step: int, steps: int) -> bool:
+        """Tell whether it is time for a look."""
+        return self.stopping is not None and (step % self.stopping.every == 0 or step == steps)
+
     def look(self, module: nn.Module, step: int) -> bool:
         """Judge the weights of `module`; return whether to stop."""
         if self.stopping is None or self.held_loss is None:
@@ -222,21 +235,22 @@ class _Watch:
             self.keep(module, step)
         else:
             self.stale += 1
-        return self.stale >= self.stopping.patience
+        patience = self.stopping.patience if self.step else self.stopping.silence
+        return self.stale >= patience
 
 
 def _descend(
     module: nn.Module,
     loss: Callable[[T], Descent],
     batches: Iterator[T],
-    epoch_steps: int,
+    steps: int,
     settings: Training,
     slower: float,
     watch: _Watch,
+    deadline: float | None,
     progress: Progress | None,
 ) -> list[float]:
     """Take the steps and return the loss of each; the weights to keep are left in `watch`."""
-    steps = settings.steps or settings.epochs * epoch_steps
     optimizer = _AdamW(module, settings.weight_decay)
     averaged = module if settings.average is None else copy.deepcopy(module)
     losses: list[float] = []
@@ -255,9 +269,8 @@ def _descend(
             _move(averaged, module, min(settings.average, (step + 1) / (step + 10)))
         if progress is not None and step % _REPORT_EVERY == 0:
             progress(step / steps)
-        if watch.stopping is None:
-            continue
-        if (step % watch.stopping.every == 0 or step == steps) and watch.look(averaged, step):
+        late = deadline is not None and time.monotonic() > deadline
+        if ((late or watch.is_due(step, steps)) and watch.look(averaged, step)) or late:
             break
     if watch.stopping is None:
         watch.keep(averaged, len(losses))

@@ -19,38 +19,20 @@ The sum is an inner product of a function of x and a function of y, so the start
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.covariance import OAS
 
-from .transforms import RankToNormal
+from ..transforms import Array, RankToNormal, Transform
+from .start import Frames, log_ratio
 
-__all__ = ["GaussianCopula", "Start"]
-
-Array = NDArray[np.float64]
+__all__ = ["GaussianCopula", "cross_entropy"]
 
 _EDGE = 1.05  # how far above the edge of the noise a correlation must be
 _HIGHEST = 0.9999
+_AS_GIVEN = Frames()
 _SINGULAR = 1e-10  # smallest share of the largest variance: collinear columns add nothing
-
-
-class Start(Protocol):
-    """A log ratio in closed form, fitted on training rows: the inner product of two maps."""
-
-    @classmethod
-    def candidates(cls, x: Array, y: Array) -> Sequence[Self]:
-        """Return starts that may suit pairs x (n, dx), y (n, dy)."""
-        ...
-
-    def left(self, x: Array) -> Array:
-        """Return (m, r) of rows x (m, dx)."""
-        ...
-
-    def right(self, y: Array) -> Array:
-        """Return (m, r) of rows y (m, dy)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -58,46 +40,85 @@ class GaussianCopula:
     """The log ratio of a Gaussian copula; 0 where no correlation stands out from noise.
 
     Args:
-        x_ranks: Makes the columns of x normal.
-        y_ranks: Makes the columns of y normal.
+        x_scale: Makes the columns of x normal.
+        y_scale: Makes the columns of y normal.
         x_directions: (dx, r) to the canonical variables of x.
         y_directions: (dy, r) to those of y.
         correlations: (r,) between them.
+        frames: In which the columns are made normal.
+        sighted: Whether a network may go on from here.
     """
 
-    x_ranks: RankToNormal
-    y_ranks: RankToNormal
+    x_scale: Transform
+    y_scale: Transform
     x_directions: Array
     y_directions: Array
     correlations: Array
+    frames: Frames = _AS_GIVEN
+    sighted: bool = True
 
     @classmethod
-    def candidates(cls, x: Array, y: Array) -> Sequence[Self]:
+    def candidates(
+        cls,
+        x: Array,
+        y: Array,
+        frames: Frames = _AS_GIVEN,
+        scale: type[Transform] = RankToNormal,
+    ) -> Sequence[Self]:
         """Return the copula of pairs x (n, dx), y (n, dy) without and with shrinkage."""
-        return [cls.fit(x, y, shrink=shrink) for shrink in (False, True)]
+        return [cls.fit(x, y, shrink=s, frames=frames, scale=scale) for s in (False, True)]
 
     @classmethod
-    def fit(cls, x: Array, y: Array, *, shrink: bool = True) -> Self:
+    def choose(cls, x: Array, y: Array, x_held: Array, y_held: Array) -> Self | None:
+        """Return the candidate with the lowest cross-entropy on held-out rows, if it is any use."""
+        best, least = None, math.log(2)  # the cross-entropy of silence
+        for start in cls.candidates(x, y):
+            if (loss := cross_entropy(start.left(x_held), start.right(y_held))) < least:
+                best, least = start, loss
+        return best
+
+    @classmethod
+    def fit(
+        cls,
+        x: Array,
+        y: Array,
+        *,
+        shrink: bool = True,
+        frames: Frames = _AS_GIVEN,
+        scale: type[Transform] = RankToNormal,
+    ) -> Self:
         """Return the copula of pairs x (n, dx), y (n, dy)."""
-        x_ranks, y_ranks = RankToNormal.fit(x), RankToNormal.fit(y)
-        x, y = x_ranks(x), y_ranks(y)
+        x, y = frames.of_x(x), frames.of_y(y)
+        x_scale, y_scale = scale.fit(x), scale.fit(y)
+        x, y = x_scale(x), y_scale(y)
         (n, dx), dy = x.shape, y.shape[1]
         x_white, y_white = _whitener(x, shrink), _whitener(y, shrink)
         u, s, vt = np.linalg.svd(x_white @ (x.T @ y / n) @ y_white, full_matrices=False)
         keep = s > _EDGE * (math.sqrt(dx / n) + math.sqrt(dy / n))
         debiased = 1 - (1 - s[keep] ** 2) * (1 + (dx + dy) / n)
         rho = np.sqrt(np.clip(debiased, 0, _HIGHEST**2))
-        return cls(x_ranks, y_ranks, x_white @ u[:, keep], y_white @ vt[keep].T, rho)
+        return cls(x_scale, y_scale, x_white @ u[:, keep], y_white @ vt[keep].T, rho, frames)
+
+    @property
+    def components(self) -> int:
+        """One: the log ratio is an inner product."""
+        return 1
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        kind = "Gaussian copula" if isinstance(self.x_scale, RankToNormal) else "Gaussian"
+        return f"{kind}{self.frames.name}, {len(self.correlations)} correlations"
 
     def left(self, x: Array) -> Array:
         """Return (m, r + 2): scaled canonical variables, the terms of x alone, ones."""
-        p, rho = self.x_ranks(x) @ self.x_directions, self.correlations
+        p, rho = self.x_scale(self.frames.of_x(x)) @ self.x_directions, self.correlations
         alone = self._alone(p) - 0.5 * np.log1p(-(rho**2)).sum()
         return np.column_stack([p * rho / (1 - rho**2), alone, np.ones(len(p))])
 
     def right(self, y: Array) -> Array:
         """Return (m, r + 2): canonical variables, ones, the terms of y alone."""
-        q = self.y_ranks(y) @ self.y_directions
+        q = self.y_scale(self.frames.of_y(y)) @ self.y_directions
         return np.column_stack([q, np.ones(len(q)), self._alone(q)])
 
     def _alone(self, variables: Array) -> Array:
@@ -111,3 +132,12 @@ def _whitener(a: Array, shrink: bool) -> Array:
     values, vectors = np.linalg.eigh(covariance)
     inverse = np.where(values > _SINGULAR * values.max(), 1 / np.sqrt(np.abs(values) + 1e-300), 0)
     return np.asarray(vectors * inverse @ vectors.T)
+
+
+def cross_entropy(left: Array, right: Array, components: int = 1) -> float:
+    """Return how well the halves of held-out pairs tell them from unpaired rows, in nats."""
+    order = np.random.default_rng(0).permutation(len(left))  # copies of a row may be neighbours
+    left, right = left[order], right[order]
+    joint = log_ratio(left, right, components)
+    product = log_ratio(left, np.roll(right, 1, axis=0), components)
+    return float(np.logaddexp(0, -joint).mean() + np.logaddexp(0, product).mean()) / 2

@@ -1,0 +1,197 @@
+"""Learning in stages: what a critic is taught, and separable critics added up one by one.
+
+Each stage adds a network, silent at first, to what there is already: first one that sees only the
+lengths of the rows, then one that also sees the columns that matter, then one that sees all. A
+narrow network cannot learn much noise, and what it found is no longer left for the wide one to find
+among noise. Held-out rows end each stage, at its silent beginning if nothing is gained.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from .critics import (
+    CriticFactory,
+    StagedCritic,
+    StartedCritic,
+    is_separable,
+    joint_scores,
+    product_scores,
+)
+from .gradients import batch_loss
+from .objectives import DEMI, Objective
+from .pairs import batches
+from .training import History, Progress, Training, share_of, train
+
+__all__ = ["Course", "Lesson", "Stage", "grow"]
+
+_NEGATIVES = 4  # partners a pair in training, where each costs a pass through the critic
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Pairs to learn from, and pairs to be judged by.
+
+    Args:
+        x: (n, ...) to learn from.
+        y: (n, ...).
+        labels: (n,) copies of one observation share a label; `None` if there are none.
+        held: x, y and partners (m, k) to be judged by; `None` trains to the end.
+    """
+
+    x: Tensor
+    y: Tensor
+    labels: Tensor | None
+    held: tuple[Tensor, Tensor, Tensor] | None
+
+    def mapped(self, of_x: Callable[[Tensor], Tensor], of_y: Callable[[Tensor], Tensor]) -> Self:
+        """Return the same pairs with x and y mapped."""
+        held = None
+        if self.held is not None:
+            x, y, others = self.held
+            held = of_x(x), of_y(y), others
+        return replace(self, x=of_x(self.x), y=of_y(self.y), held=held)
+
+    def beside(self, other: "Lesson") -> Self:
+        """Return the same pairs with the columns of another lesson to their right."""
+        held = None
+        if self.held is not None and other.held is not None:
+            (x, y, others), (x_more, y_more, _) = self.held, other.held
+            held = torch.cat([x, x_more], dim=1), torch.cat([y, y_more], dim=1), others
+        x, y = torch.cat([self.x, other.x], dim=1), torch.cat([self.y, other.y], dim=1)
+        return replace(self, x=x, y=y, held=held)
+
+
+@dataclass(frozen=True)
+class Course:
+    """How critics are taught.
+
+    Args:
+        objective: What to train by.
+        training: How to train.
+        seed: Of all randomness.
+        deadline: On the monotonic clock; `None` for as long as it takes.
+    """
+
+    objective: Objective
+    training: Training
+    seed: int
+    deadline: float | None = None
+
+    def teach(self, critic: nn.Module, lesson: Lesson, progress: Progress | None) -> History:
+        """Train a critic in place."""
+        objective, n = self.objective, len(lesson.x)
+        alpha = objective.alpha if isinstance(objective, DEMI) and objective.draw else None
+        stream = batches(
+            n,
+            self.training.batch,
+            self._negatives(critic, drawn=alpha is not None),
+            torch.Generator().manual_seed(self.seed),
+            labels=lesson.labels,
+            alpha=alpha,
+        )
+        return train(
+            critic,
+            batch_loss(critic, lesson.x, lesson.y, objective),
+            stream,
+            max(1, n // self.training.batch),
+            self.training,
+            held_loss=self._held_loss(lesson),
+            deadline=self.deadline,
+            progress=progress,
+        )
+
+    def share(self, i: int, count: int) -> Self:
+        """Return the course of the i-th of `count` parts, with its share of the time left."""
+        if self.deadline is None:
+            return self
+        now = time.monotonic()
+        return replace(self, deadline=now + (self.deadline - now) / (count - i))
+
+    def _negatives(self, critic: nn.Module, drawn: bool) -> int | None:
+        """Return the unpaired partners of a pair, `None` for all others of its batch."""
+        if self.training.negatives is not None:
+            return self.training.negatives
+        return None if is_separable(critic) and not drawn else _NEGATIVES
+
+    def _held_loss(self, lesson: Lesson) -> Callable[[nn.Module], float] | None:
+        """Return the loss of held-out rows, always with the same partners."""
+        if lesson.held is None:
+            return None
+        x, y, others = lesson.held
+
+        def held_loss(critic: nn.Module) -> float:
+            joint, product = joint_scores(critic, x, y), product_scores(critic, x, y, others)
+            return float(self.objective.loss(joint, product))
+
+        return held_loss
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Columns that a network sees.
+
+    Args:
+        name: What results call them.
+        x: Columns of x.
+        y: Columns of y.
+    """
+
+    name: str
+    x: Tensor
+    y: Tensor
+
+
+def grow(
+    factory: CriticFactory,
+    stages: Sequence[Stage],
+    lesson: Lesson,
+    halves: int,
+    course: Course,
+    progress: Progress | None = None,
+) -> tuple[StagedCritic, History]:
+    """Return separable critics trained one upon the other, and what happened.
+
+    Args:
+        factory: Constructor of the critic of each stage.
+        stages: What each may see.
+        lesson: Pairs, whose last columns are a start.
+        halves: How many columns that are.
+        course: How to train.
+        progress: Called with the share of the work that is done.
+    """
+    known = lesson.mapped(*[lambda a: a[:, a.shape[1] - halves :]] * 2)
+    kept: list[tuple[nn.Module, Stage]] = []
+    histories = []
+    for i, stage in enumerate(stages):
+        critic = StartedCritic(factory((len(stage.x),), (len(stage.y),)), known.x.shape[1])
+        seen = lesson.mapped(*_taking(stage)).beside(known)
+        part = share_of(progress, i, len(stages))
+        history = course.share(i, len(stages)).teach(critic, seen, part)
+        histories.append(replace(history, chose=f"{stage.name} ({history.best_step} steps)"))
+        if history.best_step > 0:
+            kept.append((critic.critic, stage))
+            with torch.no_grad():
+                known = seen.mapped(critic.left, critic.right)
+    columns = [stage.x for _, stage in kept], [stage.y for _, stage in kept]
+    return StagedCritic([critic for critic, _ in kept], *columns, halves), _joined(histories)
+
+
+def _taking(stage: Stage) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    return lambda x: x[:, stage.x], lambda y: y[:, stage.y]
+
+
+def _joined(histories: Sequence[History]) -> History:
+    """Return the history of several trainings, one after the other."""
+    return History(
+        steps=sum(h.steps for h in histories),
+        best_step=sum(h.best_step for h in histories),
+        loss=histories[-1].loss,
+        held_out=tuple(value for h in histories for value in h.held_out),
+        restarts=sum(h.restarts for h in histories),
+        chose=", ".join(h.chose for h in histories if h.best_step > 0),
+    )
