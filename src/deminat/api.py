@@ -4,11 +4,13 @@ Strings become objects here, once: the name of a method and the name of a preset
 estimator, and every estimator answers by the same protocol, `MIEstimator`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from .classical import KSG, Gaussian
@@ -85,6 +87,7 @@ def estimate(
     seed: int = 0,
     nan: NanPolicy = "raise",
     n_jobs: int = 1,
+    budget: float | None = None,
     progress: Progress | None = None,
 ) -> MIResult:
     """Estimate how much x tells about y: their mutual information in nats.
@@ -103,6 +106,8 @@ def estimate(
         seed: One seed gives one answer. A whole estimator keeps its own.
         nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
         n_jobs: Processes to use, as in joblib; the answer does not depend on it.
+        budget: Seconds to take at most, or a little more; what is found by then depends on the
+            machine.
         progress: Called now and then with the share of the work that is done, 0 to 1.
 
     Returns:
@@ -126,6 +131,7 @@ def estimate(
         seed=seed,
         nan=nan,
         n_jobs=n_jobs,
+        budget=budget,
         progress=progress,
     )
     return result
@@ -141,6 +147,7 @@ def compare(
     seed: int = 0,
     nan: NanPolicy = "raise",
     n_jobs: int = 1,
+    budget: float | None = None,
     progress: Progress | None = None,
 ) -> list[MIResult]:
     """Estimate the mutual information of x and y by several methods, in their order.
@@ -150,11 +157,14 @@ def compare(
     """
     if folds < 2:
         raise ValueError(f"folds must be at least 2, got {folds!r}")
+    if budget is not None and not budget > 0:
+        raise ValueError(f"budget must be seconds, above 0; got {budget!r}")
     sample = as_sample(x, y, nan=nan, least=LEAST_PAIRS).without_constants()
     estimators = [estimator_for(method, preset, sample, seed) for method in methods]
     if sample.is_constant():
         nothing = np.zeros(len(sample))
         return [from_pointwise(nothing, e.name, sample.warnings) for e in estimators]
+    estimators = _within(budget, estimators, folds, n_jobs)
     groups = list(_by_training(estimators).values())
     results: dict[int, MIResult] = {}
     for i, group in enumerate(groups):
@@ -207,6 +217,19 @@ def _neural(objective: Objective, preset: Preset, sample: Sample | None, seed: i
     return Estimator(objective, critic, Standardize, training, None, seed)
 
 
+def _within(
+    budget: float | None, estimators: list[MIEstimator], folds: int, n_jobs: int
+) -> list[MIEstimator]:
+    """Return the estimators with their share of the seconds; those without a training need none."""
+    if budget is None:
+        return estimators
+    if any(isinstance(e, GM) for e in estimators):
+        raise ValueError("gm has no budget: its flows are trained to the end; leave budget out")
+    trainings = sum(isinstance(group, tuple) for group in _by_training(estimators)) or 1
+    seconds = budget / trainings / math.ceil(folds / effective_n_jobs(n_jobs))
+    return [replace(e, budget=seconds) if isinstance(e, Estimator) else e for e in estimators]
+
+
 def _is_image_pair(sample: Sample) -> bool:
     """Tell whether both sides are (channels, height, width) of one size."""
     return sample.x.ndim == sample.y.ndim == 4 and sample.x.shape[2:] == sample.y.shape[2:]
@@ -218,7 +241,7 @@ def _by_training(estimators: Sequence[MIEstimator]) -> dict[Any, list[int]]:
     for i, e in enumerate(estimators):
         key: Any = i
         if isinstance(e, Estimator):
-            key = e.objective.trains_as, e.critic, e.scaling, e.training, e.start, e.seed
+            key = e.objective.trains_as, e.critic, e.scaling, e.training, e.start, e.seed, e.budget
         groups.setdefault(key, []).append(i)
     return groups
 

@@ -126,6 +126,9 @@ def estimate(
     ),
     unit: Annotated[Unit, typer.Option(help="Unit of the answer.")] = Unit.NATS,
     jobs: Jobs = 1,
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds to take at most; fewer are less accurate.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Estimate the mutual information of columns of a file, or of two files.
@@ -134,7 +137,8 @@ def estimate(
 
     deminat estimate x.npy y.npy --method demi --method ksg
     """
-    with _progress("estimating", remaining=jobs == 1) as progress:
+    within = "" if budget is None else f" within {budget:g} s"
+    with _progress(f"estimating{within}", remaining=jobs == 1) as progress:
         pair = _read(file, y_file, x, y, categorical)
         from .api import compare  # late: torch takes seconds
 
@@ -146,6 +150,7 @@ def estimate(
             seed=seed,
             nan=nan.value,
             n_jobs=jobs,
+            budget=budget,
             progress=progress,
         )
     _show(results, unit, as_json)
@@ -260,6 +265,8 @@ def _show(results: list["MIResult"], unit: Unit, as_json: bool) -> None:
         return
     for result in results:
         typer.echo(result.describe(unit.value))
+    for words in dict.fromkeys(result.recipe for result in results if result.recipe):
+        _say(f"recipe: {words}")
     for caution in dict.fromkeys(w for result in results for w in result.warnings):
         _say(f"warning: {caution}")
 

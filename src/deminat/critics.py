@@ -24,6 +24,7 @@ __all__ = [
     "SeparableCritic",
     "StagedCritic",
     "StartedCritic",
+    "SumCritic",
     "batch_scores",
     "is_separable",
     "joint_scores",
@@ -207,6 +208,26 @@ class StagedCritic(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Return scores (n,) of pairs x (n, d), y (n, d')."""
         return (self.left(x) * self.right(y)).sum(dim=1)
+
+
+class SumCritic(nn.Module):
+    """Staged critics and one that concatenates, added up.
+
+    Args:
+        staged: Separable ones, with their start.
+        concat: Sees all columns but those of the start.
+    """
+
+    def __init__(self, staged: StagedCritic, concat: nn.Module):
+        super().__init__()
+        self.staged, self.concat = staged, concat
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return scores (n,) of pairs x (n, d), y (n, d')."""
+        c = self.staged.columns
+        learnt: Tensor = self.concat(x[:, : x.shape[1] - c], y[:, : y.shape[1] - c])
+        known: Tensor = self.staged(x, y)
+        return learnt + known
 
 
 class ClosedForm(nn.Module):

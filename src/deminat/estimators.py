@@ -45,8 +45,8 @@ PAPER = Training()
 AUTO = Training(
     batch=256,
     negatives=None,
-    steps=1000,
-    learning_rate=4e-3,
+    steps=600,
+    learning_rate=8e-3,
     halve_at=(),
     cosine=True,
     weight_decay=0.05,
@@ -75,7 +75,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             and rows to judge by: `choose_start` among copulas and mixtures,
             `GaussianCopula.choose` among copulas, `None` for none.
         seed: Of all randomness.
-        budget: Seconds that a fit may take, as far as training can be cut short.
+        budget: Seconds that a fit may take; it ends soon after.
 
     After `fit`: `critic_` (the trained module), `scales_` (the fitted maps), `history_`.
 
@@ -167,6 +167,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)  # of a critic's own initial weights and dropout
             self.critic_, history = self._learn(fitted, held, progress)
+        if history.best_step == 0 and self.scales_.start is not None:
+            self._start_again(sample)
         self.history_ = replace(history, chose=self._recipe(history))
         if not self.objective.normalised:
             self.offset_ = self._log_normaliser(held or fitted)
@@ -189,7 +191,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             return None
         if held is None:  # training wants none, but the choice of a start does
             return self._start(*hold_out(sample, EarlyStopping(), self.seed))
-        return self.start(sample.x, sample.y, held.x, held.y)
+        return self.start(sample.x, sample.y, held.x, held.y, self._half_time())
+
+    def _half_time(self) -> float | None:
+        """Return when the choice of a start should leave the rest of the budget to networks."""
+        return None if self.deadline_ is None else (time.monotonic() + self.deadline_) / 2
 
     def _learn(
         self, sample: Sample, held: Sample | None, progress: Progress | None
@@ -206,6 +212,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             return grow(self.critic, self._stages(sample), lesson, halves, course, progress)
         critic = StartedCritic(critic, halves) if halves else critic
         return critic, course.teach(critic, lesson, progress)
+
+    def _start_again(self, sample: Sample) -> None:
+        """Fit the start to all rows: no network was added, so none has to be judged by any."""
+        assert self.scales_.start is not None
+        start = self.scales_.start.refit(sample.x, sample.y)
+        self.scales_ = Scales.fit(self.scaling, sample, start)
+        self.critic_ = ClosedForm(start.components, self.scales_.halves)
 
     def _stages(self, sample: Sample) -> list[Stage]:
         """Return what networks are to see, one after the other."""
@@ -240,9 +253,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _recipe(self, history: History) -> str:
         """Return what was chosen, in words."""
         start = self.scales_.start
-        learnt = history.chose or "a silent network" * (history.steps > 0)
+        learnt = history.chose or ("what the critic saw" if history.best_step else "")
         parts = ["" if start is None else start.name, learnt and f"network on {learnt}"]
-        return "; ".join(part for part in parts if part)
+        return " + ".join(part for part in parts if part) or "silence"
 
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())

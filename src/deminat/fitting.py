@@ -92,7 +92,7 @@ class Scales:
         return int(self.start.left(np.zeros((1, columns))).shape[1])
 
     def __call__(self, sample: Sample) -> tuple[Tensor, Tensor]:
-        """Return x and y (n, ...) as float32 tensors on the fitted scales."""
+        """Return x and y (n, ...) as tensors on the fitted scales."""
         self.schema.check(sample)
         if self.start is None:
             x, y = self.x_map(sample.x), self.y_map(sample.y)
@@ -100,7 +100,10 @@ class Scales:
             frames = self.start.frames
             x = np.hstack([self.x_map(frames.of_x(sample.x)), self.start.left(sample.x)])
             y = np.hstack([self.y_map(frames.of_y(sample.y)), self.start.right(sample.y)])
-        return torch.from_numpy(x).float(), torch.from_numpy(y).float()
+        # At high information the halves nearly cancel, and then float32 is too coarse.
+        blind = self.start is not None and not self.start.sighted
+        dtype = torch.float64 if blind else torch.float32
+        return torch.from_numpy(x).to(dtype), torch.from_numpy(y).to(dtype)
 
 
 def hold_out(

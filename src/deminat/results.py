@@ -5,6 +5,7 @@ Inside the library every information is in nats. One nat is $1 / \ln 2 \approx 1
 
 import html
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -74,6 +75,15 @@ class MIResult:
         """The estimate in bits."""
         return nats_to("bits", self.mi)
 
+    @property
+    def recipe(self) -> str:
+        """What was chosen for these data, in words; empty where there was nothing to choose."""
+        chosen = Counter(self.diagnostics.get("recipe", ()))
+        if not chosen:
+            return ""
+        (words, count), folds = chosen.most_common(1)[0], chosen.total()
+        return words if folds == 1 else f"{words} ({count} of {folds} folds)"
+
     def describe(self, unit: Unit = "nats") -> str:
         """Return one readable line, in `unit`."""
         mi, error = nats_to(unit, self.mi), nats_to(unit, self.standard_error)
@@ -91,6 +101,7 @@ class MIResult:
             ("standard error", f"{self.standard_error:.3f} nats ({COVERS})"),
             ("pairs", f"{self.n}"),
             ("method", self.method),
+            *([("recipe", self.recipe)] if self.recipe else []),
             *((w.code, f"{w.message}. {w.advice}.") for w in self.warnings),
         ]
         cells = "".join(

@@ -3,7 +3,9 @@
 Each stage adds a network, silent at first, to what there is already: first one that sees only the
 lengths of the rows, then one that also sees the columns that matter, then one that sees all. A
 narrow network cannot learn much noise, and what it found is no longer left for the wide one to find
-among noise. Held-out rows end each stage, at its silent beginning if nothing is gained.
+among noise. The last stage concatenates x and y: it learns edges, which inner products of a few
+smooth functions cannot have. Held-out rows end each stage, at its silent beginning if nothing is
+gained.
 """
 
 import time
@@ -16,8 +18,10 @@ from torch import Tensor, nn
 
 from .critics import (
     CriticFactory,
+    MLPCritic,
     StagedCritic,
     StartedCritic,
+    SumCritic,
     is_separable,
     joint_scores,
     product_scores,
@@ -29,6 +33,8 @@ from .training import History, Progress, Training, share_of, train
 
 __all__ = ["Course", "Lesson", "Stage", "grow"]
 
+_CHANCE = 0.2  # nats of loss that chance may gain, times the rows that it is measured by
+_CONCAT = (128, 128)
 _NEGATIVES = 4  # partners a pair in training, where each costs a pass through the critic
 
 
@@ -55,6 +61,13 @@ class Lesson:
             x, y, others = self.held
             held = of_x(x), of_y(y), others
         return replace(self, x=of_x(self.x), y=of_y(self.y), held=held)
+
+    def with_fewer(self) -> Self:
+        """Return the same pairs, to be judged by fewer partners: each costs a pass."""
+        if self.held is None:
+            return self
+        x, y, others = self.held
+        return replace(self, held=(x, y, others[:, :_NEGATIVES]))
 
     def beside(self, other: "Lesson") -> Self:
         """Return the same pairs with the columns of another lesson to their right."""
@@ -99,7 +112,7 @@ class Course:
             batch_loss(critic, lesson.x, lesson.y, objective),
             stream,
             max(1, n // self.training.batch),
-            self.training,
+            self._settings(lesson),
             held_loss=self._held_loss(lesson),
             deadline=self.deadline,
             progress=progress,
@@ -111,6 +124,14 @@ class Course:
             return self
         now = time.monotonic()
         return replace(self, deadline=now + (self.deadline - now) / (count - i))
+
+    def _settings(self, lesson: Lesson) -> Training:
+        """Return the training, with a least gain that few held-out rows cannot feign."""
+        stopping = self.training.stopping
+        if stopping is None or lesson.held is None:
+            return self.training
+        gain = max(stopping.gain, _CHANCE / len(lesson.held[0]))
+        return replace(self.training, stopping=replace(stopping, gain=gain))
 
     def _negatives(self, critic: nn.Module, drawn: bool) -> int | None:
         """Return the unpaired partners of a pair, `None` for all others of its batch."""
@@ -153,7 +174,7 @@ def grow(
     halves: int,
     course: Course,
     progress: Progress | None = None,
-) -> tuple[StagedCritic, History]:
+) -> tuple[nn.Module, History]:
     """Return separable critics trained one upon the other, and what happened.
 
     Args:
@@ -170,15 +191,30 @@ def grow(
     for i, stage in enumerate(stages):
         critic = StartedCritic(factory((len(stage.x),), (len(stage.y),)), known.x.shape[1])
         seen = lesson.mapped(*_taking(stage)).beside(known)
-        part = share_of(progress, i, len(stages))
-        history = course.share(i, len(stages)).teach(critic, seen, part)
-        histories.append(replace(history, chose=f"{stage.name} ({history.best_step} steps)"))
+        part = share_of(progress, i, len(stages) + 1)
+        history = course.share(i, len(stages) + 1).teach(critic, seen, part)
+        histories.append(replace(history, chose=stage.name))
         if history.best_step > 0:
             kept.append((critic.critic, stage))
             with torch.no_grad():
                 known = seen.mapped(critic.left, critic.right)
     columns = [stage.x for _, stage in kept], [stage.y for _, stage in kept]
-    return StagedCritic([critic for critic, _ in kept], *columns, halves), _joined(histories)
+    staged = StagedCritic([critic for critic, _ in kept], *columns, halves)
+    x_shape, y_shape = ((a.shape[1] - halves,) for a in (lesson.x, lesson.y))
+    concat = StartedCritic(_silenced(MLPCritic(x_shape, y_shape, _CONCAT)), known.x.shape[1])
+    seen = lesson.mapped(*[lambda a: a[:, : a.shape[1] - halves]] * 2).beside(known).with_fewer()
+    history = course.teach(concat, seen, share_of(progress, len(stages), len(stages) + 1))
+    histories.append(replace(history, chose="pairs"))
+    if history.best_step == 0:
+        return staged, _joined(histories)
+    return SumCritic(staged, concat.critic), _joined(histories)
+
+
+def _silenced(critic: MLPCritic) -> MLPCritic:
+    """Return the critic with its last layer at zero: it says nothing until it has learnt."""
+    for weight in list(critic.parameters())[-2:]:
+        nn.init.zeros_(weight)
+    return critic
 
 
 def _taking(stage: Stage) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
 from .errors import TrainingError
@@ -60,15 +60,12 @@ class EarlyStopping:
         held_out: Share of the training rows that is held out for it.
         every: Steps between two looks.
         patience: Looks without a gain after which training ends.
-        silence: The same as long as there was no gain at all: where the untrained module is best,
-            it mostly stays so.
         gain: What the held-out loss must fall by to count.
     """
 
     held_out: float = 1 / 6
     every: int = 50
     patience: int = 6
-    silence: int = 4
     gain: float = 2e-4
 
 
@@ -235,8 +232,7 @@ class _Watch:
             self.keep(module, step)
         else:
             self.stale += 1
-        patience = self.stopping.patience if self.step else self.stopping.silence
-        return self.stale >= patience
+        return self.stale >= self.stopping.patience
 
 
 def _descend(
@@ -263,7 +259,7 @@ def _descend(
             raise _NotFiniteError
         value.backward()
         if settings.clip is not None:
-            nn.utils.clip_grad_norm_(module.parameters(), settings.clip)
+            _clip([w.grad for w in module.parameters() if w.grad is not None], settings.clip)
         optimizer.step(slower * settings.rate(step - 1, steps))
         if settings.average is not None:
             _move(averaged, module, min(settings.average, (step + 1) / (step + 10)))
@@ -315,6 +311,14 @@ class _AdamW:
             eps=1e-8,
             maximize=False,
         )
+
+
+def _clip(grads: list[Tensor], largest: float) -> None:
+    """Shorten the gradient if it is longer than `largest`."""
+    length = math.sqrt(sum(float(torch.dot(g.flatten(), g.flatten())) for g in grads))
+    if length > largest:
+        for grad in grads:
+            grad.mul_(largest / length)
 
 
 @torch.no_grad()

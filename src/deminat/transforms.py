@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 
 _LENGTHS = 3
 _FLATTEST = 1e-9
+_FARTHEST = 4.0  # standard deviations of a log length: beyond, networks would extrapolate
 
 
 class Transform(Protocol):
@@ -213,7 +214,9 @@ class _Lengths:
             squares = [((r @ self.precision) * r).sum(axis=1) for r in rows[:2]]
             squares.append((rows[2] ** 2).sum(axis=1))
         lengths = np.log1p(np.clip(np.nan_to_num(np.stack(squares, axis=1)), 0, None))
-        return lengths if self.scale is None else self.scale(lengths)
+        return (
+            lengths if self.scale is None else np.clip(self.scale(lengths), -_FARTHEST, _FARTHEST)
+        )
 
 
 def _nonzero(scale: Array) -> Array:

@@ -18,7 +18,7 @@ The sum is an inner product of a function of x and a function of y, so the start
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -30,7 +30,7 @@ from .start import Frames, log_ratio
 __all__ = ["GaussianCopula", "cross_entropy"]
 
 _EDGE = 1.05  # how far above the edge of the noise a correlation must be
-_HIGHEST = 0.9999
+_HIGHEST = 1 - 1e-8  # some nine nats a pair of columns
 _AS_GIVEN = Frames()
 _SINGULAR = 1e-10  # smallest share of the largest variance: collinear columns add nothing
 
@@ -46,6 +46,7 @@ class GaussianCopula:
         y_directions: (dy, r) to those of y.
         correlations: (r,) between them.
         frames: In which the columns are made normal.
+        shrink: Whether covariances within a side were shrunk.
         sighted: Whether a network may go on from here.
     """
 
@@ -55,6 +56,7 @@ class GaussianCopula:
     y_directions: Array
     correlations: Array
     frames: Frames = _AS_GIVEN
+    shrink: bool = True
     sighted: bool = True
 
     @classmethod
@@ -69,7 +71,9 @@ class GaussianCopula:
         return [cls.fit(x, y, shrink=s, frames=frames, scale=scale) for s in (False, True)]
 
     @classmethod
-    def choose(cls, x: Array, y: Array, x_held: Array, y_held: Array) -> Self | None:
+    def choose(
+        cls, x: Array, y: Array, x_held: Array, y_held: Array, deadline: float | None = None
+    ) -> Self | None:
         """Return the candidate with the lowest cross-entropy on held-out rows, if it is any use."""
         best, least = None, math.log(2)  # the cross-entropy of silence
         for start in cls.candidates(x, y):
@@ -97,7 +101,15 @@ class GaussianCopula:
         keep = s > _EDGE * (math.sqrt(dx / n) + math.sqrt(dy / n))
         debiased = 1 - (1 - s[keep] ** 2) * (1 + (dx + dy) / n)
         rho = np.sqrt(np.clip(debiased, 0, _HIGHEST**2))
-        return cls(x_scale, y_scale, x_white @ u[:, keep], y_white @ vt[keep].T, rho, frames)
+        return cls(
+            x_scale, y_scale, x_white @ u[:, keep], y_white @ vt[keep].T, rho, frames, shrink
+        )
+
+    def refit(self, x: Array, y: Array) -> Self:
+        """Return the same kind of copula of other pairs."""
+        scale = type(self.x_scale)
+        other = self.fit(x, y, shrink=self.shrink, frames=self.frames, scale=scale)
+        return replace(other, sighted=self.sighted)
 
     @property
     def components(self) -> int:

@@ -34,7 +34,7 @@ __all__ = ["Mixture", "View", "independent_frames", "mixture_on", "views"]
 
 _FEW = 4_000  # rows that suffice to find independent components, or to compare views
 _STEPS = 40
-_FLOOR = 1e-6  # added to the variances of components
+_FLOOR = 1e-8  # added to the variances of components
 
 
 class Scale(Protocol):
@@ -102,6 +102,10 @@ class Mixture:
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(rows)
         return cls(view, model.weights_, model.means_, model.covariances_, x.shape[1])
+
+    def refit(self, x: Array, y: Array) -> "Mixture":
+        """Return a mixture of as many components of other pairs, if none collapses."""
+        return mixture_on(self.view, x, y, self.components) or self
 
     @property
     def components(self) -> int:

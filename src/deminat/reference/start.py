@@ -58,6 +58,10 @@ class Start(Protocol):
         """What results call it."""
         ...
 
+    def refit(self, x: Array, y: Array) -> "Start":
+        """Return the same kind of start of other pairs."""
+        ...
+
     def left(self, x: Array) -> Array:
         """Return (m, components * r) of rows x (m, dx)."""
         ...
@@ -67,8 +71,9 @@ class Start(Protocol):
         ...
 
 
-# From x (n, dx), y (n, dy) to fit and x, y to judge by; None where nothing is better than silence.
-StartFactory = Callable[[Array, Array, Array, Array], Start | None]
+# From x (n, dx), y (n, dy) to fit, x, y to judge by and a deadline on the monotonic clock, if any;
+# None where nothing is better than silence.
+StartFactory = Callable[[Array, Array, Array, Array, float | None], Start | None]
 
 
 def log_ratio(left: Array, right: Array, components: int = 1) -> NDArray[np.float64]:
