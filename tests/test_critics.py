@@ -9,7 +9,14 @@ from torch import nn
 
 from deminat import DEMI, ConvCritic, Estimator, MLPCritic, SeparableCritic, Standardize, Training
 from deminat import critics as room
-from deminat.critics import batch_scores, is_separable, joint_scores, product_scores
+from deminat.critics import (
+    StagedCritic,
+    SumCritic,
+    batch_scores,
+    is_separable,
+    joint_scores,
+    product_scores,
+)
 from deminat.pairs import Batch, partners
 from deminat.tasks import gaussian
 
@@ -223,3 +230,24 @@ def test_a_critic_with_halves_left_and_right_is_scored_by_its_forward():
 def test_scores_of_the_wrong_shape_are_an_error_that_says_so():
     with pytest.raises(ValueError, match="shape"):
         fitted(OwnColumn, Training(steps=5))
+
+
+def test_a_sum_of_stages_and_pairs_adds_up():
+    narrow, concat = (
+        stirred(SeparableCritic((1,), (1,), (4,))),
+        stirred(MLPCritic((3,), (2,), (4,))),
+    )
+    staged = StagedCritic([narrow], [torch.tensor([2])], [torch.tensor([0])], columns=2)
+    x, y = normal(6, 3 + 2), normal(6, 2 + 2, seed=1)
+    start = (x[:, 3:] * y[:, 2:]).sum(dim=1)
+    expected = narrow(x[:, [2]], y[:, [0]]) + concat(x[:, :3], y[:, :2]) + start
+    torch.testing.assert_close(SumCritic(staged, concat)(x, y), expected)
+
+
+def test_product_scores_by_table_are_those_by_pairs():
+    critic = stirred(SeparableCritic((2,), (2,), (4,)))
+    x, y = normal(50, 2), normal(50, 2, seed=1)
+    others = partners(50, 20, generator())
+    by_pairs = torch.stack([joint_scores(critic, x, y[rows]) for rows in others.T], dim=1)
+    torch.testing.assert_close(product_scores(critic, x, y, others), by_pairs)
+    torch.testing.assert_close(product_scores(critic, x, y, others[:, :3]), by_pairs[:, :3])

@@ -170,3 +170,19 @@ def test_a_frozen_separable_critic_is_differentiated_automatically():
     critic.critic.offset.requires_grad_(False)
     loss = batch_loss(critic, normal(N, 5), normal(N, 4, seed=1), DEMI())
     assert isinstance(loss(Batch(rows, rows, None)), Tensor)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_concatenating_critic_on_a_start_is_differentiated_by_hand(k):
+    critic = StartedCritic(MLPCritic((3,), (2,), (8,)), 2).double()
+    assert_same(critic, normal(N, 5), normal(N, 4, seed=1), DEMI(0.3), a_batch(k))
+
+
+def test_the_loss_that_is_told_of_a_large_table_is_near_that_of_all_its_rows():
+    x, y, rows = normal(200, 3), normal(200, 2, seed=1), torch.arange(200)
+    critic = separable()
+    batch = Batch(rows, rows, None)
+    told = batch_loss(critic, x, y, DEMI())(batch).item()
+    whole = DEMI().loss(*batch_scores(critic, x, y, batch)).item()
+    assert told == pytest.approx(whole, rel=0.5)
+    assert told != whole
