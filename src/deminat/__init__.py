@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .estimators import AUTO, PAPER, Estimator
     from .flows import GM
     from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE
-    from .reference import GaussianCopula
+    from .reference import GaussianCopula, choose_start
     from .results import Caution, MIResult
     from .training import EarlyStopping, Training
     from .transforms import RankToNormal, Robust, Standardize, Views
@@ -34,7 +34,7 @@ _ROOMS = {
     "estimators": ("AUTO", "PAPER", "Estimator"),
     "flows": ("GM",),
     "objectives": ("CCMI", "DEMI", "JSD", "MINE", "NWJ", "SMILE", "InfoNCE"),
-    "reference": ("GaussianCopula",),
+    "reference": ("GaussianCopula", "choose_start"),
     "results": ("Caution", "MIResult"),
     "training": ("EarlyStopping", "Training"),
     "transforms": ("RankToNormal", "Robust", "Standardize", "Views"),
@@ -71,6 +71,7 @@ __all__ = [
     "TrainingError",
     "Views",
     "__version__",
+    "choose_start",
     "compare",
     "datasets",
     "estimate",

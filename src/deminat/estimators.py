@@ -159,6 +159,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def fit_sample(self, sample: Sample, progress: Progress | None = None) -> Self:
         """Train on a checked sample."""
+        if self.budget is not None and not self.budget > 0:
+            raise ValueError(f"budget must be seconds, above 0; got {self.budget!r}")
         self.deadline_ = None if self.budget is None else time.monotonic() + self.budget
         fitted, held = hold_out(sample, self.training.stopping, self.seed)
         self.n_features_in_ = sample.x.shape[1]
@@ -168,7 +170,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             torch.manual_seed(self.seed)  # of a critic's own initial weights and dropout
             self.critic_, history = self._learn(fitted, held, progress)
         if history.best_step == 0 and self.scales_.start is not None:
-            self._start_again(sample)
+            self._start_again(self.scales_.start, sample)
         self.history_ = replace(history, chose=self._recipe(history))
         if not self.objective.normalised:
             self.offset_ = self._log_normaliser(held or fitted)
@@ -208,23 +210,24 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         critic = self.critic(_shape(x, halves), _shape(y, halves))
         lesson = Lesson(x, y, labels_of(sample), self._judges(held, is_separable(critic)))
         course = Course(self.objective.trains_as, self.training, self.seed, self.deadline_)
-        if is_separable(critic) and isinstance(self.scales_.x_map, Views) and x.ndim == y.ndim == 2:
-            return grow(self.critic, self._stages(sample), lesson, halves, course, progress)
+        if is_separable(critic) and (stages := self._stages(sample)):
+            return grow(self.critic, stages, lesson, halves, course, progress)
         critic = StartedCritic(critic, halves) if halves else critic
         return critic, course.teach(critic, lesson, progress)
 
-    def _start_again(self, sample: Sample) -> None:
+    def _start_again(self, start: Start, sample: Sample) -> None:
         """Fit the start to all rows: no network was added, so none has to be judged by any."""
-        assert self.scales_.start is not None
-        start = self.scales_.start.refit(sample.x, sample.y)
+        start = start.refit(sample.x, sample.y)
         self.scales_ = Scales.fit(self.scaling, sample, start)
         self.critic_ = ClosedForm(start.components, self.scales_.halves)
 
     def _stages(self, sample: Sample) -> list[Stage]:
-        """Return what networks are to see, one after the other."""
+        """Return what networks are to see, one after the other; nothing if there is no choice."""
         x_map, y_map = self.scales_.x_map, self.scales_.y_map
-        assert isinstance(x_map, Views)
-        assert isinstance(y_map, Views)
+        if not (isinstance(x_map, Views) and isinstance(y_map, Views)):
+            return []
+        if sample.x.ndim > 2 or sample.y.ndim > 2:
+            return []
         frames = self.scales_.start.frames if self.scales_.start else Frames()
         x, y = frames.of_x(sample.x), frames.of_y(sample.y)
         nothing, everything = _mask(x, y), _mask(x, y, fill=True)

@@ -12,6 +12,7 @@ and $G$ holds the slopes, those of $L$ and $R$ are $G R$ and $G^\top L$.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -40,29 +41,27 @@ def batch_loss(
 
     if not isinstance(objective, DEMI) or objective.draw:
         return automatic
-    if _is_as_built(critic):
-        return _ByHand(critic, x, y, objective)
-    if _is_separable_as_built(critic):
-        tables = _TablesByHand(critic, x, y, objective)
+    bare, columns = _taken_apart(critic)
+    if _is_as_built(bare):
+        return _ByHand(bare, columns, x, y, objective)
+    if _is_separable_as_built(bare):
+        tables = _TablesByHand(bare, columns, x, y, objective)
         return lambda batch: tables(batch) if batch.partners is None else automatic(batch)
     return automatic
 
 
-def _is_as_built(critic: nn.Module) -> bool:
-    """Tell an `MLPCritic`, on a start or not, of which no layer was exchanged or frozen."""
-    prefix, bare, _ = _taken_apart(critic)
+def _taken_apart(critic: nn.Module) -> tuple[nn.Module, int]:
+    """Return the bare critic, and how many of the last columns belong to a start."""
+    return (critic.critic, critic.columns) if type(critic) is StartedCritic else (critic, 0)
+
+
+def _is_as_built(critic: nn.Module) -> TypeGuard[MLPCritic]:
+    """Tell an `MLPCritic` of which no layer was exchanged, wrapped or frozen."""
     return (
-        type(bare) is MLPCritic
-        and _are_plain(bare.layers, nn.ReLU)
-        and _trains(critic, _names(f"{prefix}layers", bare.layers))
+        type(critic) is MLPCritic
+        and _are_plain(critic.layers, nn.ReLU)
+        and _trains(critic, _names("layers", critic.layers))
     )
-
-
-def _taken_apart(critic: nn.Module) -> tuple[str, nn.Module, int]:
-    """Return how parameters begin, the bare critic, and how many columns belong to a start."""
-    if type(critic) is StartedCritic:
-        return "critic.", critic.critic, critic.columns
-    return "", critic, 0
 
 
 def _split(a: Tensor, columns: int) -> tuple[Tensor, Tensor]:
@@ -72,16 +71,13 @@ def _split(a: Tensor, columns: int) -> tuple[Tensor, Tensor]:
     return a[:, :seen], a[:, seen:]
 
 
-def _is_separable_as_built(critic: nn.Module) -> bool:
-    """Tell a `SeparableCritic`, on a start or not, that is as it was built."""
-    prefix, bare, _ = _taken_apart(critic)
-    if type(bare) is not SeparableCritic:
-        return False
-    names = [*_names(f"{prefix}u", bare.u), *_names(f"{prefix}v", bare.v)]
+def _is_separable_as_built(critic: nn.Module) -> TypeGuard[SeparableCritic]:
+    """Tell a `SeparableCritic` of which no layer was exchanged, wrapped or frozen."""
     return (
-        _are_plain(bare.u, nn.SiLU)
-        and _are_plain(bare.v, nn.SiLU)
-        and _trains(critic, [f"{prefix}offset", *names])
+        type(critic) is SeparableCritic
+        and _are_plain(critic.u, nn.SiLU)
+        and _are_plain(critic.v, nn.SiLU)
+        and _trains(critic, ["offset", *_names("u", critic.u), *_names("v", critic.v)])
     )
 
 
@@ -157,9 +153,7 @@ class _Layers:
 class _ByHand:
     """The cross-entropy of batches under an `MLPCritic`, gradients included."""
 
-    def __init__(self, critic: nn.Module, x: Tensor, y: Tensor, objective: DEMI):
-        _, critic, columns = _taken_apart(critic)
-        assert isinstance(critic, MLPCritic)
+    def __init__(self, critic: MLPCritic, columns: int, x: Tensor, y: Tensor, objective: DEMI):
         (self.x, self.x_start), (self.y, self.y_start) = _split(x, columns), _split(y, columns)
         self.layers = _Layers(critic.layers, _RELU)
         self.slopes = cache(lambda joint, product: _slopes(objective, joint, product, x.dtype))
@@ -179,12 +173,12 @@ class _ByHand:
 class _TablesByHand:
     """The cross-entropy of all pairs of batches under a separable critic, gradients included."""
 
-    def __init__(self, critic: nn.Module, x: Tensor, y: Tensor, objective: DEMI):
-        _, bare, columns = _taken_apart(critic)
-        assert isinstance(bare, SeparableCritic)
+    def __init__(
+        self, critic: SeparableCritic, columns: int, x: Tensor, y: Tensor, objective: DEMI
+    ):
         (self.x, self.x_start), (self.y, self.y_start) = _split(x, columns), _split(y, columns)
-        self.u, self.v = _Layers(bare.u, _SILU), _Layers(bare.v, _SILU)
-        self.offset, self.objective = bare.offset, objective
+        self.u, self.v = _Layers(critic.u, _SILU), _Layers(critic.v, _SILU)
+        self.offset, self.objective = critic.offset, objective
         self.weights = [self.offset, *self.u.weights, *self.v.weights]
 
     def __call__(self, batch: Batch) -> Descent:

@@ -1,7 +1,7 @@
 """Which start: cross-entropy decides while it can see, likelihood where it is blind."""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -27,27 +27,45 @@ def choose_start(
 
     After the deadline, on the monotonic clock, nothing more is tried.
     """
+    rows = _Rows(x, y, x_held, y_held, deadline)
     copula = GaussianCopula.choose(x, y, x_held, y_held)
-    if _is_late(deadline) or len(x) < _LEAST or not (_is_continuous(x) and _is_continuous(y)):
+    if rows.is_late() or len(x) < _LEAST or not (_is_continuous(x) and _is_continuous(y)):
         return copula
     turned = independent_frames(x, y)
     if turned is not None:
-        copula = _turned(copula, turned, x, y, x_held, y_held)
-    blind = copula is not None and _loss(copula, x_held, y_held) < _BLIND
-    mixture = _best_mixture(views(x, y, turned), x, y, x_held, y_held, blind, deadline)
-    if mixture is None or (mixture.cross_entropy(x_held, y_held) > _BLIND and not blind):
+        copula = _turned(copula, turned, rows)
+    blind = copula is not None and rows.loss(copula) < _BLIND
+    mixture = _best_mixture(views(x, y, turned), rows, blind)
+    if mixture is None or (rows.loss(mixture) > _BLIND and not blind):
         return copula
-    if mixture.components == 1:
-        return _best_gaussian(mixture, x, y, x_held, y_held)
-    return mixture
+    return _denoised(mixture, rows) if mixture.components == 1 else mixture
 
 
-def _is_late(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() > deadline
+@dataclass(frozen=True)
+class _Rows:
+    """Rows to fit to, rows to judge by, and how long that may take."""
 
+    x: Array
+    y: Array
+    x_held: Array
+    y_held: Array
+    deadline: float | None
 
-def _loss(start: Start, x: Array, y: Array) -> float:
-    return cross_entropy(start.left(x), start.right(y), start.components)
+    def is_late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def loss(self, start: Start) -> float:
+        """Return the cross-entropy of a start on the held-out rows."""
+        left, right = start.left(self.x_held), start.right(self.y_held)
+        return cross_entropy(left, right, start.components)
+
+    def mixture(self, view: View, components: int, few: bool = False) -> Mixture | None:
+        """Return a mixture, unless it collapses or it is late."""
+        return None if self.is_late() else mixture_on(view, self.x, self.y, components, few)
+
+    def likelihood(self, mixture: Mixture) -> float:
+        """Return the conditional likelihood of the held-out rows."""
+        return mixture.conditional_likelihood(self.x_held, self.y_held)
 
 
 def _is_continuous(a: Array) -> bool:
@@ -55,58 +73,46 @@ def _is_continuous(a: Array) -> bool:
     return all(len(np.unique(column)) > 0.9 * len(column) for column in a.T)
 
 
-def _turned(
-    copula: GaussianCopula | None, frames: Frames, x: Array, y: Array, x_held: Array, y_held: Array
-) -> GaussianCopula | None:
+def _turned(copula: GaussianCopula | None, frames: Frames, rows: _Rows) -> GaussianCopula | None:
     """Return the copula of independent components where it is clearly better."""
-    least = np.log(2) if copula is None else _loss(copula, x_held, y_held)
-    for candidate in GaussianCopula.candidates(x, y, frames):
-        if (loss := _loss(candidate, x_held, y_held)) < least - _TURN:
-            copula, least = candidate, loss + _TURN
+    enough = (np.log(2) if copula is None else rows.loss(copula)) - _TURN
+    for candidate in GaussianCopula.candidates(rows.x, rows.y, frames):
+        if (loss := rows.loss(candidate)) < enough:
+            copula, enough = candidate, loss
     return copula
 
 
-def _best_mixture(
-    seen: list[View],
-    x: Array,
-    y: Array,
-    x_held: Array,
-    y_held: Array,
-    blind: bool,
-    deadline: float | None,
-) -> Mixture | None:
+def _best_mixture(seen: list[View], rows: _Rows, blind: bool) -> Mixture | None:
     """Return the mixture with the best conditional likelihood of held-out rows."""
     best, most = None, -np.inf
     for view, components in product(seen, (1, 3)):
-        found = None if _is_late(deadline) else mixture_on(view, x, y, components, few=True)
-        if found and (value := found.conditional_likelihood(x_held, y_held)) > most:
+        found = rows.mixture(view, components, few=True)
+        if found and (value := rows.likelihood(found)) > most:
             best, most = found, value
-    if best is None or (not blind and best.cross_entropy(x_held, y_held) > _FAR):
+    if best is None or (not blind and rows.loss(best) > _FAR):
         return best
-    return _grown(best, x, y, x_held, y_held, deadline)
+    return _grown(best, rows)
 
 
-def _grown(
-    best: Mixture, x: Array, y: Array, x_held: Array, y_held: Array, deadline: float | None
-) -> Mixture:
+def _grown(best: Mixture, rows: _Rows) -> Mixture:
     """Return the mixture on all rows, with more components as long as they help."""
-    best = mixture_on(best.view, x, y, best.components) or best
-    most = best.conditional_likelihood(x_held, y_held)
+    best = rows.mixture(best.view, best.components) or best
+    most = rows.likelihood(best)
     for components in _MORE if best.components > 1 else ():
-        found = None if _is_late(deadline) else mixture_on(best.view, x, y, components)
-        if found and (value := found.conditional_likelihood(x_held, y_held)) > most:
+        found = rows.mixture(best.view, components)
+        if found and (value := rows.likelihood(found)) > most:
             best, most = found, value
         elif components > 2 * best.components:  # one disappointment may be bad luck, two are not
             break
     return best
 
 
-def _best_gaussian(mixture: Mixture, x: Array, y: Array, x_held: Array, y_held: Array) -> Start:
+def _denoised(mixture: Mixture, rows: _Rows) -> Start:
     """Return the Gaussian that one component is, without the noise of its correlations."""
     scale = RankToNormal if isinstance(mixture.view.x_scale, SmoothRanks) else Standardize
 
     def likelihood(start: GaussianCopula) -> float:
-        return float(log_ratio(start.left(x_held), start.right(y_held)).mean())
+        return float(log_ratio(start.left(rows.x_held), start.right(rows.y_held)).mean())
 
-    candidates = GaussianCopula.candidates(x, y, mixture.frames, scale)
+    candidates = GaussianCopula.candidates(rows.x, rows.y, mixture.frames, scale)
     return replace(max(candidates, key=likelihood), sighted=False)
