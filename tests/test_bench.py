@@ -53,7 +53,7 @@ def test_names_and_numbers_come_back_from_disk_as_they_were(tmp_path):
     broken = replace(NAMED, run=None)  # nothing is left to run
     again = list(run_bench(broken, range(2), out, jobs=1))
     assert again == first
-    assert [type(v) for v in again[0].values()] == [str, int, float, int, float]
+    assert [type(v) for v in again[0].values()] == [str, int, float, int, float, int]
 
 
 def test_rows_of_floats_are_still_read(tmp_path):
@@ -69,7 +69,7 @@ def test_a_new_column_widens_the_file(tmp_path):
     list(run_bench(TOY, range(1), out, jobs=1))
     wide = replace(TOY, run=lambda cell: {"square": cell["seed"] ** 2, "sign": "plus"})
     rows = list(run_bench(wide, range(2), out, jobs=1))
-    assert out.read_text().splitlines()[0] == "seed,square,seconds,sign"
+    assert out.read_text().splitlines()[0] == "seed,square,seconds,jobs,sign"
     assert [row.get("sign") for row in rows] == [None, "plus"]
     assert list(run_bench(wide, range(2), out, jobs=1)) == rows
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
@@ -78,7 +78,8 @@ def test_a_new_column_widens_the_file(tmp_path):
 def test_seconds_are_those_that_a_run_gives_or_those_it_took(tmp_path):
     own = replace(TOY, run=lambda cell: {"seconds": 12.345, "after": 1})
     (row,) = run_bench(own, [0], None, jobs=1)
-    assert row == {"seed": 0, "seconds": 12.35, "after": 1}  # rounded as 12.345 is stored
+    told = {"seed": 0, "seconds": 12.35, "after": 1, "jobs": 1}
+    assert row == told  # rounded as 12.345 is stored
     (row,) = run_bench(TOY, [0], None, jobs=1)
     assert 0 <= row["seconds"] < 60
 
@@ -108,7 +109,7 @@ def test_what_narrows_to_nothing_is_explained(only, message):
 
 
 RULED = {"estimate": 10.0, "standard_error": 0.1, "truth": 10.0, "oracle": 10.0, "seconds": 9.0}
-RULED |= {"seed": 0, "preset": "auto", "task": "some"}
+RULED |= {"seed": 0, "preset": "auto", "task": "some", "jobs": 1}
 ROWS = {
     "speed": ({"limit_ms": 0.8, "deminat_ms": 1.0, "plain_ms": 2.5}, {"deminat_ms": 5.0}),
     "gaussian": ({"estimate": None, "seed": 0}, {"estimate": 1.0}),
@@ -177,6 +178,7 @@ def misses(name, rows):
         (10_000, {"estimate": 9.97}, ["auto, n=10000"]),
         (10_000, {"estimate": 9.89}, ["auto, n=10000", "worst task at n=10000"]),
         (10_000, {"seconds": 21.0}, ["mean time of a task at n=10000"]),
+        (10_000, {"seconds": 39.0, "jobs": 2}, []),
         (1_000, {"seconds": 21.0}, []),
         (1_000, {"estimate": 10.9}, ["auto, n=1000", "overshoot"]),
         (1_000, {"estimate": 10.7}, ["auto, n=1000"]),

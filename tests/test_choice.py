@@ -7,8 +7,8 @@ import pytest
 
 from deminat import Estimator, GaussianCopula
 from deminat.reference import Mixture, choose_start
+from deminat.reference.components import independent_frames
 from deminat.reference.copula import cross_entropy
-from deminat.reference.mixture import independent_frames
 from deminat.reference.start import log_ratio
 from deminat.tasks import correlated_student, gaussian, mixture, rotated_cubic
 from deminat.transforms import RankToNormal, Standardize

@@ -77,6 +77,19 @@ def test_the_last_step_is_judged_too():
     assert float(point.at.detach()) > 0
 
 
+def test_no_hope_ends_a_training_sooner_than_patience():
+    def looks(held_losses, **stopping):
+        told = iter(held_losses)
+        stopping = EarlyStopping(every=1, patience=6, hope=3, gain=0.1, **stopping)
+        settings = replace(FAST, stopping=stopping)
+        return run(Point(), lambda at: at**2, settings, held_loss=lambda _: next(told)).steps
+
+    assert looks([1.0] * 9) == 3
+    assert looks([1.0, 1.2, 0.96, 0.96, 0.96, 0.96, 0.96]) == 3
+    assert looks([1.0, 1.2, 0.94, 0.96, 0.96, 0.96, 0.96]) == 6  # half a gain: some hope
+    assert looks([1.0, 1.2, 0.8, *[0.96] * 6]) == 8
+
+
 def test_untrained_weights_win_where_nothing_can_be_learnt():
     point = Point(0.0)
     history = run(

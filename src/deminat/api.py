@@ -28,6 +28,9 @@ __all__ = ["METHODS", "MIEstimator", "Method", "Preset", "compare", "estimate", 
 
 Preset = Literal["auto", "paper"]
 
+# What estimators have in common whose trainings are the same, besides what they train as.
+_SHARED = "critic", "scaling", "training", "start", "seed", "budget", "correct"
+
 
 class MIEstimator(Protocol):
     """What every estimator of this library does."""
@@ -93,7 +96,8 @@ def estimate(
     """Estimate how much x tells about y: their mutual information in nats.
 
     Each pair is scored by a critic that never saw it: `folds` critics are trained, each on all
-    folds but one.
+    folds but one. `preset="auto"` then adds half of what the critics read more in their own
+    training pairs (`diagnostics["correction"]`), which makes up for what chance cost them.
 
     Args:
         x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w).
@@ -214,7 +218,7 @@ def _neural(objective: Objective, preset: Preset, sample: Sample | None, seed: i
     if isinstance(objective, InfoNCE):  # of a batch, all others: its ceiling is log(batch)
         training = replace(training, negatives=training.batch - 1)
     critic = ConvCritic if image else MLPCritic
-    return Estimator(objective, critic, Standardize, training, None, seed)
+    return Estimator(objective, critic, Standardize, training, None, seed, correct=False)
 
 
 def _within(
@@ -241,7 +245,7 @@ def _by_training(estimators: Sequence[MIEstimator]) -> dict[Any, list[int]]:
     for i, e in enumerate(estimators):
         key: Any = i
         if isinstance(e, Estimator):
-            key = e.objective.trains_as, e.critic, e.scaling, e.training, e.start, e.seed, e.budget
+            key = e.objective.trains_as, *(getattr(e, name) for name in _SHARED)
         groups.setdefault(key, []).append(i)
     return groups
 

@@ -120,9 +120,7 @@ class GM(BaseEstimator):  # type: ignore[misc]
     def log_ratio(self, x: Any, y: Any) -> NDArray[np.float64]:
         """Return the log ratio (n,) of pairs, in nats."""
         check_is_fitted(self)
-        with one_thread():
-            joint = joint_scores(self.flows_, *self.scales_(as_sample(x, y, least=1)))
-        return joint.double().numpy()
+        return self.joint(as_sample(x, y, least=1))
 
     def estimate(self, x: Any, y: Any) -> MIResult:
         """Return the mutual information of pairs: held-out ones, if it is to be believed."""
@@ -178,6 +176,11 @@ class GM(BaseEstimator):  # type: ignore[misc]
         """Score the pairs of a sample and k unpaired partners of each."""
         others = some_partners(sample, k, self.seed)
         return score_pairs(self.flows_, *self.scales_(sample), others)
+
+    def joint(self, sample: Sample) -> NDArray[np.float64]:
+        """Score the pairs of a sample alone."""
+        with one_thread():
+            return joint_scores(self.flows_, *self.scales_(sample)).double().numpy()
 
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())

@@ -41,13 +41,15 @@ def read(
     scores: Scores,
     warnings: tuple[Caution, ...] = (),
     diagnostics: Mapping[str, Any] | None = None,
+    optimism: float = 0.0,
 ) -> MIResult:
-    """Return what `objective` makes of the scores."""
-    mi = float(objective.estimate(*scores.tensors()))
+    """Return what `objective` makes of the scores, corrected by an optimism in nats."""
+    mi = float(objective.estimate(*scores.tensors())) + optimism
     error = standard_error(objective, scores)
     with np.errstate(over="ignore"):
         weights = np.exp(scores.product)
     figures = {
+        "correction": optimism,
         "held_out_loss": held_out_loss(objective, scores),
         "normaliser": float(weights.mean()),
         "normaliser_error": float(weights.mean(axis=1).std() / len(weights) ** 0.5),

@@ -3,9 +3,10 @@
 Each stage adds a network, silent at first, to what there is already: first one that sees only the
 lengths of the rows, then one that also sees the columns that matter, then one that sees all. A
 narrow network cannot learn much noise, and what it found is no longer left for the wide one to find
-among noise. The last stage concatenates x and y: it learns edges, which inner products of a few
+among noise. The first is taught for a shorter time, lest it learn coarsely what a later one would
+learn finely. The last stage concatenates x and y: it learns edges, which inner products of a few
 smooth functions cannot have. Held-out rows end each stage, at its silent beginning if nothing is
-gained.
+gained; separable critics show soon whether there is hope.
 """
 
 import time
@@ -35,6 +36,8 @@ __all__ = ["Course", "Lesson", "Stage", "grow"]
 
 _CHANCE = 0.2  # nats of loss that chance may gain, times the rows that it is measured by
 _CONCAT = (128, 128)
+_FIRST = 0.4  # share of the steps that the first stage takes
+_HOPE = 3  # looks that a separable critic has to show a gain
 _NEGATIVES = 4  # partners a pair in training, where each costs a pass through the critic
 
 
@@ -125,6 +128,16 @@ class Course:
         now = time.monotonic()
         return replace(self, deadline=now + (self.deadline - now) / (count - i))
 
+    def shortened(self, part: float) -> Self:
+        """Return the course in a part of its steps, given up sooner if nothing is learnt."""
+        training = self.training
+        if training.steps is not None:
+            training = replace(training, steps=max(1, round(part * training.steps)))
+        if training.stopping is not None:
+            hope = min(_HOPE, training.stopping.hope)
+            training = replace(training, stopping=replace(training.stopping, hope=hope))
+        return replace(self, training=training)
+
     def _settings(self, lesson: Lesson) -> Training:
         """Return the training, with a least gain that few held-out rows cannot feign."""
         stopping = self.training.stopping
@@ -192,7 +205,8 @@ def grow(
         critic = StartedCritic(factory((len(stage.x),), (len(stage.y),)), known.x.shape[1])
         seen = lesson.mapped(*_taking(stage)).beside(known)
         part = share_of(progress, i, len(stages) + 1)
-        history = course.share(i, len(stages) + 1).teach(critic, seen, part)
+        taught = course.share(i, len(stages) + 1).shortened(_FIRST if i == 0 else 1)
+        history = taught.teach(critic, seen, part)
         histories.append(replace(history, chose=stage.name))
         if history.best_step > 0:
             kept.append((critic.critic, stage))

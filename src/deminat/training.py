@@ -11,7 +11,7 @@ on at half the rate, three times at most.
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -60,13 +60,20 @@ class EarlyStopping:
         held_out: Share of the training rows that is held out for it.
         every: Steps between two looks.
         patience: Looks without a gain after which training ends.
+        hope: Looks after which it ends if the loss has not even fallen by half a gain.
         gain: What the held-out loss must fall by to count.
     """
 
     held_out: float = 1 / 6
     every: int = 50
     patience: int = 6
+    hope: int = 6
     gain: float = 2e-4
+
+    def is_over(self, losses: Sequence[float], stale: int) -> bool:
+        """Tell whether to stop, from the loss at each look and the looks since the last gain."""
+        hopeless = len(losses) > self.hope and min(losses) > losses[0] - self.gain / 2
+        return hopeless or stale >= self.patience
 
 
 @dataclass(frozen=True)
@@ -232,7 +239,7 @@ class _Watch:
             self.keep(module, step)
         else:
             self.stale += 1
-        return self.stale >= self.stopping.patience
+        return self.stopping.is_over(self.losses, self.stale)
 
 
 def _descend(

@@ -29,7 +29,8 @@ class Bench:
     Args:
         claim: What must hold.
         cells: The runs, one dictionary of numbers and names each, for the given seeds.
-        run: Turns a cell into what was measured; the runner adds `seconds` unless it is there.
+        run: Turns a cell into what was measured; the runner adds `seconds` unless it is there, and
+            `jobs`, how many cells were run at once.
         verdict: Turns all rows into lines, each with its figure and whether it holds.
         runs: How many seeds to use unless told otherwise.
         jobs: How many processes to use unless told otherwise.
@@ -59,7 +60,7 @@ def run_bench(bench: Bench, seeds: Sequence[int], out: Path | None, jobs: int) -
     for cell in cells:
         yield from (row for row in done if _is_of(row, cell))
     todo = [cell for cell in cells if not any(_is_of(row, cell) for row in done)]
-    tasks = (delayed(_timed)(bench.run, cell) for cell in todo)
+    tasks = (delayed(_timed)(bench.run, cell, jobs) for cell in todo)
     for row in Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks):
         if out:
             _append(out, row)
@@ -107,11 +108,11 @@ def mark(holds: bool) -> str:
     return "ok  " if holds else "MISS"
 
 
-def _timed(run: Callable[[Row], Row], cell: Row) -> Row:
+def _timed(run: Callable[[Row], Row], cell: Row, jobs: int) -> Row:
     start = time.perf_counter()
     row = {**cell, **run(cell)}
     row.setdefault("seconds", time.perf_counter() - start)
-    return {**row, "seconds": round(row["seconds"], 2)}
+    return {**row, "seconds": round(row["seconds"], 2), "jobs": jobs}
 
 
 def _is_of(row: Row, cell: Row) -> bool:

@@ -7,8 +7,9 @@ from itertools import product
 import numpy as np
 
 from ..transforms import Array, RankToNormal, SmoothRanks, Standardize
+from .components import independent_frames
 from .copula import GaussianCopula, cross_entropy
-from .mixture import Mixture, View, independent_frames, mixture_on, views
+from .mixture import Mixture, View, mixture_on, views
 from .start import Frames, Start, log_ratio
 
 __all__ = ["choose_start"]
@@ -18,6 +19,7 @@ _FAR = 0.3  # ... above which more components will not get there
 _TURN = 0.005  # nats that independent components must gain, since they may undo sparsity
 _LEAST = 300  # rows below which nothing but a copula is tried
 _MORE = (8, 16, 32)
+_WORSE = 0.05  # nats of likelihood that more components may lose before no more are tried
 
 
 def choose_start(
@@ -100,9 +102,10 @@ def _grown(best: Mixture, rows: _Rows) -> Mixture:
     most = rows.likelihood(best)
     for components in _MORE if best.components > 1 else ():
         found = rows.mixture(best.view, components)
-        if found and (value := rows.likelihood(found)) > most:
+        value = rows.likelihood(found) if found else -np.inf
+        if found and value > most:
             best, most = found, value
-        elif components > 2 * best.components:  # one disappointment may be bad luck, two are not
+        elif value < most - _WORSE:  # otherwise it may be bad luck
             break
     return best
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
@@ -30,9 +29,9 @@ from ..transforms import Array, Robust, SmoothRanks
 from .copula import cross_entropy
 from .start import Frames
 
-__all__ = ["Mixture", "View", "independent_frames", "mixture_on", "views"]
+__all__ = ["Mixture", "View", "mixture_on", "views"]
 
-_FEW = 4_000  # rows that suffice to find independent components, or to compare views
+_FEW = 4_000  # rows that suffice to compare views
 _STEPS = 40
 _FLOOR = 1e-8  # added to the variances of components
 
@@ -181,13 +180,6 @@ def views(x: Array, y: Array, turned: Frames | None) -> list[View]:
     return found
 
 
-def independent_frames(x: Array, y: Array) -> Frames | None:
-    """Return frames in which the columns of each side are independent components, if there are."""
-    if max(x.shape[1], y.shape[1]) == 1 or min(_rank(x), _rank(y)) == 0:
-        return None
-    return Frames(_independent(x[:_FEW]), _independent(y[:_FEW]), " of independent components")
-
-
 def mixture_on(
     view: View, x: Array, y: Array, components: int, few: bool = False
 ) -> Mixture | None:
@@ -199,22 +191,6 @@ def mixture_on(
     except (ValueError, np.linalg.LinAlgError):
         return None
     return found
-
-
-def _rank(a: Array) -> int:
-    """Return the number of columns if they are linearly independent, otherwise 0."""
-    few = a[:_FEW]
-    values = np.linalg.svd((few - few.mean(0)) / np.maximum(few.std(0), 1e-300), compute_uv=False)
-    return a.shape[1] if values[-1] > 1e-6 * values[0] else 0
-
-
-def _independent(a: Array) -> Array | None:
-    if a.shape[1] == 1:
-        return None
-    model = FastICA(whiten="unit-variance", max_iter=60, tol=1e-3, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(model.fit(a).components_)
 
 
 def _blocks(matrix: Array, dx: int) -> tuple[Array, Array, Array]:
