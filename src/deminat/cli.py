@@ -234,6 +234,54 @@ def bench(
         draw(figure, rows)
 
 
+@app.command()
+def paper(
+    name: Annotated[str, typer.Argument(help="gaussian, longrun or consistency.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for rows, tables and figures; goes on where it was.")
+    ] = Path("paper"),
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Keep cells that match: d=20, training='demi*'. Repeatable."),
+    ] = None,
+    reps: Annotated[int | None, typer.Option(help="Draws of each; gaussian has 10.")] = None,
+    scale: Annotated[
+        float | None, typer.Option(help="Share of pairs, steps or images, for a quick look.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Of consistency, instead of 100.")] = None,
+    contrast: Annotated[
+        int | None, typer.Option(help="Unpaired images a pair of InfoNCE, instead of 63.")
+    ] = None,
+    jobs: Jobs = 2,
+    cluster: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler: tcp://host:8786.")
+    ] = None,
+) -> None:
+    """Run an experiment of the paper, or the part of it that is missing, and write its results.
+
+    deminat paper gaussian --only d=20 --only n=32000 --reps 2
+
+    deminat paper longrun --scale 0.2
+    """
+    from .experiments.paper import EXPERIMENTS, write
+    from .experiments.sweep import run_sweep
+    from .store import Store
+
+    if name not in EXPERIMENTS:
+        raise DataError(f"no experiment {printable(name)}; there are {', '.join(EXPERIMENTS)}")
+    if find_spec("matplotlib") is None:
+        raise DataError("figures need matplotlib: pip install 'deminat[plot]'")
+    experiment = EXPERIMENTS[name]
+    changed = {"draws": reps, "scale": scale, "epochs": epochs, "contrast": contrast}
+    sweep = experiment.sweep(only or [], **changed)
+    _say(f"{len(sweep.cells)} cells, rows in {out / name}.sqlite; stop and start again at will")
+    with Store.writing(out / f"{name}.sqlite") as store:
+        with _progress(name) as progress:
+            run_sweep(sweep, store, jobs=jobs, cluster=cluster, progress=progress)
+        write(experiment, store.rows(), out, name)
+    _say(f"wrote {out / name}.csv, .parquet, .md, .tex, .png and .svg")
+
+
 def _drawing(name: str, bench: "Bench") -> Callable[[Path, Sequence["Row"]], None]:
     """Return what draws a bench, or say at once, not after hours, that nothing will."""
     if bench.figure is None:
