@@ -3,6 +3,7 @@
 python sweeping.py PATH CELLS JOBS [SCHEDULER]
 """
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -17,8 +18,11 @@ def rows_of(cell):
 
 
 def squares(cell):
-    """Return the rows after a short time."""
+    """Return the rows after a short time; where a log is wanted, note there that it was run."""
     time.sleep(0.02)
+    if log := os.environ.get("SWEEP_LOG"):
+        with open(log, "a") as file:
+            file.write(f"{cell['seed']}\n")
     return rows_of(cell)
 
 

@@ -14,16 +14,22 @@ from typer.testing import CliRunner
 from common import write_idx
 from deminat.cli import app
 from deminat.errors import DataError
-from deminat.experiments.consistency import ConsistencyStudy, ratios, run_consistency
+from deminat.experiments.consistency import (
+    ConsistencyStudy,
+    _pairs,
+    _training,
+    ratios,
+    run_consistency,
+)
 from deminat.experiments.figures import COLOURS, draw_consistency, draw_longrun
 from deminat.experiments.gaussian import GaussianStudy, run_gaussian
 from deminat.experiments.longrun import LongRunStudy, run_longrun
-from deminat.experiments.paper import EXPERIMENTS, write
-from deminat.experiments.sweep import matching
+from deminat.experiments.paper import EXPERIMENTS, run_paper
+from deminat.experiments.sweep import Sweep, matching
 from deminat.experiments.tables import Table, latex, markdown, spread
 from deminat.store import key_of
 
-TINY = GaussianStudy(settings=(("normal", 20, 32_000),), draws=1, scale=0.01)
+TINY = GaussianStudy(settings=(("normal", 20, 32_000),), reps=1, scale=0.01)
 
 
 def test_the_gaussian_study_is_the_papers():
@@ -132,15 +138,18 @@ def test_missing_images_are_asked_for(tmp_path, monkeypatch):
 
 
 def test_ratios_divide_by_what_they_should():
-    same = {"method": "demi", "epochs": 1, "images": 100, "draw": 0}
+    same = {"method": "demi", "epochs": 1, "contrast": 1, "images": 100, "draw": 0, "check": True}
     rows = [
         {**same, "test": "monotonicity", "t": 28, "estimate": 8.0},
         {**same, "test": "monotonicity", "t": 3, "estimate": 2.0},
         {**same, "test": "processing", "t": 3, "estimate": 2.2},
         {**same, "test": "additivity", "t": 3, "estimate": 3.8},
-        {**same, "test": "additivity", "t": 9, "estimate": 3.8},  # nothing to divide by yet
+        {**same, "test": "additivity", "t": 9, "estimate": 3.8},
+        {**same, "test": "processing", "t": 3, "contrast": 2, "estimate": 3.8},
     ]
-    assert [r["ratio"] for r in ratios(rows)] == pytest.approx([1.0, 0.25, 1.1, 1.9])
+    *found, alone, other = [r["ratio"] for r in ratios(rows)]
+    assert found == pytest.approx([1.0, 0.25, 1.1, 1.9])
+    assert alone is None is other  # nothing to divide by yet
 
 
 def test_tables_have_means_and_spreads():
@@ -169,7 +178,43 @@ def test_figures_show_what_there_is():
     assert [ax.get_title() for ax in figure.axes] == ["demi, 10 nats", "smile(tau=1), 10 nats"]
     points = [{"method": "demi", "test": "additivity", "t": t, "ratio": 1.9} for t in (3, 6)]
     (ax,) = draw_consistency(points).axes
-    assert len(ax.get_lines()) == 2  # the curve and what it should be
+    assert ax.get_legend_handles_labels()[1] == ["demi"]
+
+
+def test_the_sides_of_each_consistency_test():
+    images = np.arange(4 * 28 * 28, dtype=np.float32).reshape(4, 28, 28) + 1
+    rng = np.random.default_rng(0)
+
+    def sides(test, t):
+        return _pairs({"test": test, "t": t}, images, rng)
+
+    x, y = sides("monotonicity", 5)
+    assert x.shape == y.shape == (4, 1, 28, 28)
+    assert (y[:, 0, :5] == images[:, :5]).all()
+    assert (y[:, 0, 5:] == 0).all()
+    x, y = sides("processing", 5)
+    assert (x == images[:, None]).all()
+    assert (y[:, 1, :2] == images[:, :2]).all()
+    assert (y[:, 1, 2:] == 0).all()
+    x, y = sides("additivity", 28)
+    assert (x == y).all()
+    assert (x[:, 0] == images).all()
+    assert not (x[:, 1] == images).all(axis=(1, 2)).any()  # always another image
+    assert sorted(x[:, 1, 0, 0]) == sorted(images[:, 0, 0])
+
+
+def test_epochs_are_of_64_examples():
+    cells = ConsistencyStudy(epochs=5).cells()
+    cross_entropy = _training(matching(cells, ["training=demi*"])[0], images=6_400)
+    assert cross_entropy.steps * 2 * cross_entropy.batch == 5 * 6_400
+    contrastive = _training(matching(cells, ["training=infonce"])[0], images=6_400)
+    assert (contrastive.batch, contrastive.negatives, contrastive.epochs) == (64, 63, 5)
+
+
+def test_rows_of_other_settings_are_not_shown_together():
+    longrun = EXPERIMENTS["longrun"]
+    few, many = (LongRunStudy(steps=steps).cells() for steps in (200, 400))
+    assert longrun.shown([*few, *many], many) == many
 
 
 def called(*arguments):
@@ -196,8 +241,8 @@ def test_the_command_writes_rows_tables_and_figures_and_goes_on(tmp_path):
 
 
 def test_curves_are_written_point_by_point(tmp_path):
-    (cell,) = LongRunStudy(truths=(2.0,), d=2, steps=20, every=5).cells()
-    write(EXPERIMENTS["longrun"], run_longrun(cell), tmp_path, "longrun")
+    cells = LongRunStudy(truths=(2.0,), d=2, steps=20, every=5).cells()
+    run_paper("longrun", EXPERIMENTS["longrun"], Sweep(cells, run_longrun), tmp_path)
     frame = pl.read_csv(tmp_path / "longrun.csv")
     assert len(frame) == 4 * 4
     assert frame["step"].to_list()[:4] == [0, 5, 10, 15]
@@ -207,10 +252,10 @@ def test_curves_are_written_point_by_point(tmp_path):
     ("arguments", "message"),
     [
         (["nothing"], "no experiment nothing; there are gaussian, longrun, consistency"),
-        (["gaussian", "--epochs", 3], "this experiment has no epochs"),
+        (["gaussian", "--epochs", 3], "this experiment has no epochs; leave --epochs out"),
         (["gaussian", "--only", "d=21"], "no cell has d = 21; there are 20, 50, 100"),
-        (["gaussian", "--scale", 0], "scale must be above 0"),
-        (["gaussian", "--reps", 0], "draws must be above 0"),
+        (["gaussian", "--scale", 0], "scale must be above 0 and at most 1"),
+        (["gaussian", "--reps", 0], "reps must be above 0"),
     ],
 )
 def test_what_cannot_be_run_is_explained(arguments, message, tmp_path):

@@ -263,22 +263,19 @@ def paper(
 
     deminat paper longrun --scale 0.2
     """
-    from .experiments.paper import EXPERIMENTS, write
-    from .experiments.sweep import run_sweep
-    from .store import Store
+    from .experiments.paper import EXPERIMENTS, run_paper
 
     if name not in EXPERIMENTS:
         raise DataError(f"no experiment {printable(name)}; there are {', '.join(EXPERIMENTS)}")
-    if find_spec("matplotlib") is None:
-        raise DataError("figures need matplotlib: pip install 'deminat[plot]'")
+    for module, extra in {"matplotlib": "plot", "zuko": "flows"}.items():
+        if find_spec(module) is None:
+            raise DataError(f"this needs {module}: pip install 'deminat[{extra}]'")
     experiment = EXPERIMENTS[name]
-    changed = {"draws": reps, "scale": scale, "epochs": epochs, "contrast": contrast}
+    changed = {"reps": reps, "scale": scale, "epochs": epochs, "contrast": contrast}
     sweep = experiment.sweep(only or [], **changed)
-    _say(f"{len(sweep.cells)} cells, rows in {out / name}.sqlite; stop and start again at will")
-    with Store.writing(out / f"{name}.sqlite") as store:
-        with _progress(name) as progress:
-            run_sweep(sweep, store, jobs=jobs, cluster=cluster, progress=progress)
-        write(experiment, store.rows(), out, name)
+    _say(f"{len(sweep.cells)} cells, rows in {out / name}.sqlite; the same command goes on there")
+    with _progress(name) as progress:
+        run_paper(name, experiment, sweep, out, jobs=jobs, cluster=cluster, progress=progress)
     _say(f"wrote {out / name}.csv, .parquet, .md, .tex, .png and .svg")
 
 
@@ -361,6 +358,9 @@ def _bar(what: str, remaining: bool) -> Iterator["Progress"]:
 
     columns = [TextColumn(what), BarColumn(), TaskProgressColumn(), Elapsed()]
     columns += [Remaining()] if remaining else []
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # Cells of a sweep are minutes apart: a guess from the last half minute would never come.
+    period = 3600.0
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda share: bar.update(task, completed=share)

@@ -1,7 +1,7 @@
 """Durable rows: what a sweep has finished stays finished, whatever happens to the machine.
 
-A sweep is made of cells, and a cell gives one or several rows. Rows of a cell are committed
-together, in one transaction that is on disk before it returns (SQLite in WAL mode, full
+A sweep is made of cells, and a cell gives rows. Those of a cell are committed together with its
+name, in one transaction that is on disk before it returns (SQLite in WAL mode, full
 synchronisation), so that after a kill a cell is there whole or not at all. One process writes: a
 second one that opens the same file to write is refused at once.
 """
@@ -22,11 +22,16 @@ __all__ = ["Row", "Store", "key_of"]
 Row = dict[str, Any]
 
 _LONGEST = 300  # characters of a path in a message
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS rows (
-    cell TEXT NOT NULL, place INTEGER NOT NULL, row TEXT NOT NULL,
+_VERSION = 1
+_SCHEMA = f"""
+BEGIN;
+CREATE TABLE cells (cell TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE rows (
+    cell TEXT NOT NULL REFERENCES cells, place INTEGER NOT NULL, row TEXT NOT NULL,
     PRIMARY KEY (cell, place)
-) WITHOUT ROWID
+) WITHOUT ROWID;
+PRAGMA user_version = {_VERSION};
+COMMIT;
 """
 
 
@@ -42,8 +47,14 @@ class Store:
     look at them, also while another process writes.
     """
 
-    def __init__(self, connection: sqlite3.Connection):
+    def __init__(self, connection: sqlite3.Connection, path: Path):
         self._connection = connection
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != _VERSION:
+            raise DataError(
+                f"{printable(path, _LONGEST)} holds something else, or rows of another version of "
+                "deminat: choose another place, or move it away"
+            )
 
     @classmethod
     @contextmanager
@@ -52,28 +63,31 @@ class Store:
         with _alone(path), _connected(path, path.resolve().as_uri()) as connection:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
-            connection.execute(_SCHEMA)
-            yield cls(connection)
+            if not connection.execute("SELECT name FROM sqlite_master").fetchone():
+                connection.executescript(_SCHEMA)
+            yield cls(connection, path)
 
     @classmethod
     @contextmanager
     def reading(cls, path: Path) -> Iterator[Self]:
         """Open a file that is there to look at its rows."""
         if not path.exists():
-            raise DataError(f"there are no rows at {printable(path, _LONGEST)}")
+            raise DataError(f"there are no rows at {printable(path, _LONGEST)}; run a sweep first")
         with _connected(path, f"{path.resolve().as_uri()}?mode=ro") as connection:
-            yield cls(connection)
+            yield cls(connection, path)
 
     def add(self, cell: Mapping[str, Any], rows: Sequence[Row]) -> None:
-        """Commit the rows of a cell; of a cell that is there already none are added."""
+        """Commit the rows of a cell; a cell that is there already is left as it is."""
         key = key_of(cell)
         entries = [(key, place, json.dumps(row)) for place, row in enumerate(rows)]
         with self._connection:  # a transaction
-            self._connection.executemany("INSERT OR IGNORE INTO rows VALUES (?, ?, ?)", entries)
+            added = self._connection.execute("INSERT OR IGNORE INTO cells VALUES (?)", (key,))
+            if added.rowcount:
+                self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", entries)
 
     def done(self) -> set[str]:
         """Return the keys of the cells that are there."""
-        return {key for (key,) in self._connection.execute("SELECT DISTINCT cell FROM rows")}
+        return {key for (key,) in self._connection.execute("SELECT cell FROM cells")}
 
     def rows(self, cells: Sequence[Mapping[str, Any]] | None = None) -> list[Row]:
         """Return all rows or, in their order, those of some cells."""
@@ -103,11 +117,18 @@ def _connected(path: Path, uri: str) -> Iterator[sqlite3.Connection]:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Hold a lock that dies with the process, however it dies."""
+    lock = FileLock(path.with_name(f"{path.name}.lock"), timeout=0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_name(f"{path.name}.lock"), timeout=0):
-            yield
+        lock.acquire()
     except Timeout:
-        raise DataError(f"another process is writing to {printable(path, _LONGEST)}") from None
+        raise DataError(
+            f"another process is writing to {printable(path, _LONGEST)}: wait for it, or choose "
+            "another place"
+        ) from None
     except OSError as error:
         raise DataError(f"cannot write to {printable(path.parent, _LONGEST)}: {error}") from error
+    try:
+        yield
+    finally:
+        lock.release()

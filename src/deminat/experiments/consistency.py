@@ -31,7 +31,7 @@ from ..objectives import DEMI, SMILE, InfoNCE, Objective
 from ..scores import read
 from ..store import Row
 from ..training import Training
-from ..transforms import Standardize
+from ..transforms import AsIs
 from .sweep import Cell
 
 __all__ = ["ConsistencyStudy", "ratios", "run_consistency"]
@@ -59,7 +59,7 @@ class ConsistencyStudy:
         epochs: Of 64 examples a batch, joint and unpaired ones; of InfoNCE, of 64 pairs a batch.
         contrast: Unpaired partners a pair for InfoNCE, which cannot read more than log(k + 1).
         images: Training images to take, the first ones; test images are taken in proportion.
-        draws: Runs of each.
+        reps: Runs of each.
         scale: Share of the images to take, for a quick look.
         check: Whether the images must be the published ones.
     """
@@ -69,7 +69,7 @@ class ConsistencyStudy:
     epochs: int = 100
     contrast: int = 63
     images: int = _ALL
-    draws: int = 1
+    reps: int = 1
     scale: float = 1.0
     check: bool = True
 
@@ -87,7 +87,7 @@ class ConsistencyStudy:
                 "draw": draw,
                 "check": self.check,
             }
-            for draw in range(self.draws)
+            for draw in range(self.reps)
             for training in self.trainings
             for test in _TESTS
             for t in self.rows
@@ -101,7 +101,13 @@ def run_consistency(cell: Cell) -> list[Row]:
     start = time.perf_counter()
     objectives = _TRAINED[cell["training"]]
     fitted = Estimator(
-        objectives[0], ConvCritic, Standardize, _training(cell), None, cell["draw"], correct=False
+        objectives[0],
+        ConvCritic,
+        AsIs,
+        _training(cell, len(train[0])),
+        None,
+        cell["draw"],
+        correct=False,
     ).fit(*train)
     scores = fitted.scores(as_sample(*held), cell["contrast"])
     seconds = round(time.perf_counter() - start, 2)
@@ -119,21 +125,20 @@ def run_consistency(cell: Cell) -> list[Row]:
 
 
 def ratios(rows: list[Row]) -> list[Row]:
-    """Return a row for each point of the three curves, with its `ratio`.
-
-    A point is left out while what it is divided by is not there.
-    """
+    """Return the rows with a `ratio`, which is None while what to divide by is not there."""
     alone = {_point(r): r["estimate"] for r in rows if r["test"] == "monotonicity"}
     found = []
     for row in rows:
         whole = {**row, "t": _ROWS} if row["test"] == "monotonicity" else row
-        if _point(whole) in alone:
-            found.append({**row, "ratio": row["estimate"] / alone[_point(whole)]})
+        base = alone.get(_point(whole))
+        found.append({**row, "ratio": None if base is None else row["estimate"] / base})
     return found
 
 
 def _point(row: Row) -> tuple[object, ...]:
-    return tuple(row[key] for key in ("t", "method", "epochs", "images", "draw"))
+    """Return what the rows of one value of t have in common."""
+    keys = "t", "method", "epochs", "contrast", "images", "draw", "check"
+    return tuple(row[key] for key in keys)
 
 
 def _images(split: Literal["train", "test"], cell: Cell) -> Images:
@@ -164,8 +169,9 @@ def _top(images: Images, t: int) -> Images:
     return kept
 
 
-def _training(cell: Cell) -> Training:
+def _training(cell: Cell, images: int) -> Training:
+    """Return the training of the paper: epochs of as many examples as there are images."""
     plain = replace(PAPER, halve_at=())
     if cell["training"] == "infonce":
         return replace(plain, batch=64, negatives=cell["contrast"], epochs=cell["epochs"])
-    return replace(plain, epochs=max(1, round(cell["epochs"] / 2)))  # 32 of 64 are joint pairs
+    return replace(plain, steps=max(1, cell["epochs"] * images // 64))  # half are joint

@@ -1,7 +1,6 @@
 """Figures of the paper's experiments, from their rows; in the paper's layout where it has one."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "draw_consistency", "draw_gaussian", "draw_longrun", "save"]
+__all__ = ["COLOURS", "draw_consistency", "draw_gaussian", "draw_longrun"]
 
 COLOURS = {  # of every method, in the order in which they are shown
     "demi": "tab:blue",
@@ -40,12 +39,6 @@ _TESTS = {
 _IDEAL = {"processing": 1.0, "additivity": 2.0}
 
 
-def save(figure: "Figure", folder: Path, name: str) -> None:
-    """Save a figure as PNG and as SVG."""
-    for suffix in ("png", "svg"):
-        figure.savefig(folder / f"{name}.{suffix}", dpi=150)
-
-
 def draw_gaussian(rows: Sequence[Row]) -> "Figure":
     """Draw error by true information: columns for normal and cubic, a line for each d and n."""
     settings = sorted({(r["d"], -r["n"]) for r in rows})
@@ -69,10 +62,18 @@ def _errors(ax: "Axes", rows: Sequence[Row]) -> None:
         own = [r for r in rows if r["method"] == method]
         truths = sorted({r["truth"] for r in own})
         drawn = [[r["error"] for r in own if r["truth"] == t] for t in truths]
-        means, spreads = [np.mean(v) for v in drawn], [np.std(v) for v in drawn]
-        ax.errorbar(truths, means, spreads, label=method, color=colour, marker=".", capsize=2)
+        _line(ax, truths, drawn, method, colour)
     ax.set_ylabel("truth - estimate (nats)")
     ax.grid(alpha=0.3)
+
+
+def _line(
+    ax: "Axes", places: Sequence[float], drawn: Sequence[Sequence[float]], name: str, colour: str
+) -> None:
+    """Draw means over draws with their standard deviation."""
+    means = [float(np.mean(values)) for values in drawn]
+    spreads = [float(np.std(values, ddof=1)) if len(values) > 1 else 0.0 for values in drawn]
+    ax.errorbar(places, means, spreads, label=name, color=colour, marker=".", capsize=2)
 
 
 def draw_longrun(rows: Sequence[Row]) -> "Figure":
@@ -113,12 +114,14 @@ def _smoothed(curve: Sequence[float]) -> NDArray[np.float64]:
 def draw_consistency(rows: Sequence[Row]) -> "Figure":
     """Draw the three ratios over t, from rows that have one."""
     tests = [test for test in _TESTS if any(r["test"] == test for r in rows)]
-    figure, panels = _panels(len(tests), 1)
-    for (ax,), test in zip(panels, tests, strict=True):
+    figure, panels = _panels(max(1, len(tests)), 1)
+    for (ax,), test in zip(panels, tests, strict=False):
         own = [r for r in rows if r["test"] == test]
         for method, colour in _colours(own).items():
-            points = sorted((r["t"], r["ratio"]) for r in own if r["method"] == method)
-            ax.plot(*zip(*points, strict=True), label=method, color=colour, marker=".")
+            points = [r for r in own if r["method"] == method]
+            places = sorted({r["t"] for r in points})
+            drawn = [[r["ratio"] for r in points if r["t"] == t] for t in places]
+            _line(ax, places, drawn, method, colour)
         if test in _IDEAL:
             ax.axhline(_IDEAL[test], color="black", linewidth=0.8)
         ax.set_title(_TESTS[test])

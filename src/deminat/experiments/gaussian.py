@@ -69,13 +69,13 @@ class GaussianStudy:
     Args:
         settings: Kind, columns a side and training pairs of each table.
         trainings: What to train.
-        draws: Independent samples of each.
+        reps: Independent samples of each.
         scale: Share of the training pairs to take, for a quick look.
     """
 
     settings: tuple[tuple[str, int, int], ...] = _SETTINGS
     trainings: tuple[str, ...] = (*_TRAINED, "gm", "auto", "gaussian", "ksg")
-    draws: int = 10
+    reps: int = 10
     scale: float = 1.0
 
     def cells(self) -> list[Cell]:
@@ -89,7 +89,7 @@ class GaussianStudy:
                 "draw": draw,
                 "training": training,
             }
-            for draw in range(self.draws)
+            for draw in range(self.reps)
             for kind, d, n in self.settings
             for truth in (_LOW if d <= _FEW_COLUMNS else _HIGH)
             for training in self.trainings

@@ -10,14 +10,17 @@ References:
 
 import math
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..critics import MLPCritic
+from ..critics import MLPCritic, all_pairs
+from ..errors import TrainingError
 from ..objectives import DEMI, SMILE, Objective
 from ..store import Row
 from ..tasks import gaussian
@@ -40,7 +43,7 @@ class LongRunStudy:
         batch: Pairs a step.
         steps: Steps of a run.
         every: Steps between two points of a curve.
-        draws: Runs of each.
+        reps: Runs of each.
         scale: Share of the steps to take, for a quick look.
     """
 
@@ -49,7 +52,7 @@ class LongRunStudy:
     batch: int = 64
     steps: int = 100_000
     every: int = 10
-    draws: int = 1
+    reps: int = 1
     scale: float = 1.0
 
     def cells(self) -> list[Cell]:
@@ -64,7 +67,7 @@ class LongRunStudy:
                 "every": self.every,
                 "draw": draw,
             }
-            for draw in range(self.draws)
+            for draw in range(self.reps)
             for truth in self.truths
         ]
 
@@ -89,45 +92,34 @@ def run_longrun(cell: Cell) -> list[Row]:
 def _curves(cell: Cell) -> tuple[list[int], list[list[float]]]:
     """Return the steps that were read and, for each readout, its values there."""
     loss = DEMI()
+    steps: list[int] = []
     curves: list[list[float]] = [[] for _ in _READ]
-    taken = 0
+    taken = count()
 
     def read_and_lose(batch: tuple[Tensor, Tensor]) -> Tensor:
-        nonlocal taken
-        table = _table(critic, *batch)
-        joint, product = table.diagonal(), _without_diagonal(table)
-        if taken % cell["every"] == 0:
+        joint, product = all_pairs(critic, *batch)
+        step = next(taken)
+        if step % cell["every"] == 0:
+            steps.append(step)
             for curve, objective in zip(curves, _READ, strict=True):
                 curve.append(float(objective.estimate(joint.detach(), product.detach())))
-        taken += 1
         return loss.loss(joint, product)
 
     settings = Training(batch=cell["batch"], steps=cell["steps"], halve_at=())
     with one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell["draw"])
         critic = MLPCritic((cell["d"],), (cell["d"],))
-        train(critic, read_and_lose, _fresh(cell), cell["steps"], settings)
-    return [i * cell["every"] for i in range(len(curves[0]))], curves
+        history = train(critic, read_and_lose, _fresh(cell), cell["steps"], settings)
+    if history.restarts:  # the curve would be that of several trainings
+        raise TrainingError("the loss was not finite")
+    return steps, curves
 
 
 def _fresh(cell: Cell) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield batches of pairs that were never there before."""
     task = gaussian(cell["d"], cell["truth"])
-    rng = np.random.default_rng([cell["draw"], round(cell["truth"])])
+    rng = np.random.default_rng([cell["draw"], zlib.crc32(task.name.encode())])
     while True:
         x, y = task.sample(_CHUNK * cell["batch"], rng)
         pairs = torch.from_numpy(x).float(), torch.from_numpy(y).float()
         yield from zip(*(torch.split(a, cell["batch"]) for a in pairs), strict=True)
-
-
-def _table(critic: MLPCritic, x: Tensor, y: Tensor) -> Tensor:
-    """Return the score of every x with every y, (b, b)."""
-    b = len(x)
-    pairs = x.repeat_interleave(b, dim=0), y.repeat(b, 1)
-    return torch.as_tensor(critic(*pairs)).reshape(b, b)
-
-
-def _without_diagonal(table: Tensor) -> Tensor:
-    """Return (b, b - 1): each row without the pair itself."""
-    b = len(table)
-    return table.flatten()[1:].view(b - 1, b + 1)[:, :-1].reshape(b, b - 1)

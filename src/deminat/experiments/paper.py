@@ -1,25 +1,34 @@
 """What `deminat paper` runs, and what it writes of the rows."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import polars as pl
 
-from ..errors import DataError
-from ..store import Row
+from ..errors import DataError, printable
+from ..store import Row, Store, key_of
 from .consistency import ConsistencyStudy, ratios, run_consistency
-from .figures import COLOURS, draw_consistency, draw_gaussian, draw_longrun, save
+from .figures import COLOURS, draw_consistency, draw_gaussian, draw_longrun
 from .gaussian import GaussianStudy, run_gaussian
 from .longrun import LongRunStudy, run_longrun
-from .sweep import Cell, Sweep, matching
+from .sweep import Cell, Sweep, matching, run_sweep
 from .tables import Table, latex, markdown, spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS", "Experiment", "write"]
+__all__ = ["EXPERIMENTS", "Experiment", "Study", "run_paper"]
+
+
+class Study(Protocol):
+    """A frozen dataclass that says what to run, with the fields `reps` and `scale` among others."""
+
+    def cells(self) -> list[Cell]:
+        """Return what to run."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -27,45 +36,95 @@ class Experiment:
     """One of the paper's experiments.
 
     Args:
-        study: What to run, with `cells()`, and the fields `draws` and `scale`.
+        study: What to run.
         run: Turns a cell into rows.
         tables: Tables of rows.
         draw: Figure of rows.
+        apart: Keys whose values must agree for rows to be shown together.
         derived: Rows with what is computed from several.
     """
 
-    study: Any
+    study: Study
     run: Callable[[Cell], list[Row]]
     tables: Callable[[Sequence[Row]], list[Table]]
     draw: Callable[[Sequence[Row]], "Figure"]
+    apart: tuple[str, ...] = ()
     derived: Callable[[list[Row]], list[Row]] = list
 
     def sweep(self, only: Sequence[str] = (), **changed: float | None) -> Sweep:
         """Return what to run: cells that match `only`, of a study with some fields changed."""
         given = {name: value for name, value in changed.items() if value is not None}
-        if strange := given.keys() - {field.name for field in fields(self.study)}:
-            raise DataError(f"this experiment has no {' and no '.join(sorted(strange))}")
+        known = {field.name for field in fields(cast(Any, self.study))}
         for name, value in given.items():
-            if not value > 0:
-                raise DataError(f"{name} must be above 0, got {value:g}")
-        study = replace(self.study, **given)
-        return Sweep(matching(study.cells(), only), self.run)
+            if name not in known:
+                raise DataError(f"this experiment has no {name}; leave --{name} out")
+            if not value > 0 or (name == "scale" and value > 1):
+                most = " and at most 1" if name == "scale" else ""
+                raise DataError(f"{name} must be above 0{most}, got {value:g}")
+        study = cast(Study, replace(cast(Any, self.study), **given))
+        cells = {key_of(cell): cell for cell in study.cells()}  # at small scales some are equal
+        return Sweep(matching(list(cells.values()), only), self.run)
+
+    def shown(self, rows: Sequence[Row], cells: Sequence[Cell]) -> list[Row]:
+        """Return the rows that may stand beside those of the cells."""
+        settings = {tuple(cell[key] for key in self.apart) for cell in cells}
+        return [row for row in rows if tuple(row[key] for key in self.apart) in settings]
 
 
-def write(experiment: Experiment, rows: list[Row], folder: Path, name: str) -> None:
-    """Write rows as CSV and Parquet, tables as Markdown and LaTeX, figures as PNG and SVG."""
-    rows = sorted(experiment.derived(rows), key=_place)
+def run_paper(
+    name: str,
+    experiment: Experiment,
+    sweep: Sweep,
+    folder: Path,
+    **how: Any,
+) -> None:
+    """Run what is missing, and write all rows, and tables and figures of those like the sweep's.
+
+    Args:
+        name: What files are called.
+        experiment: What is run.
+        sweep: Its cells.
+        folder: Where to.
+        **how: As of `run_sweep`.
+    """
+    with Store.writing(folder / f"{name}.sqlite") as store:
+        try:
+            run_sweep(sweep, store, **how)
+        finally:  # what there is, also when some cells failed
+            rows = sorted(experiment.derived(store.rows()), key=_place)
+            _write(experiment, rows, experiment.shown(rows, sweep.cells), folder / name)
+
+
+def _write(experiment: Experiment, rows: list[Row], shown: list[Row], path: Path) -> None:
     if not rows:
         return
-    frame = pl.DataFrame(rows)
-    curves = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    curves = [column for column, kind in frame.schema.items() if isinstance(kind, pl.List)]
     frame = frame.explode(curves) if curves else frame
-    frame.write_csv(folder / f"{name}.csv")
-    frame.write_parquet(folder / f"{name}.parquet")
-    tables = experiment.tables(rows)
-    (folder / f"{name}.md").write_text(markdown(tables))
-    (folder / f"{name}.tex").write_text(latex(tables))
-    save(experiment.draw(rows), folder, name)
+    tables = experiment.tables(shown)
+    figure = experiment.draw(shown)
+    writers: dict[str, Callable[[Path], Any]] = {
+        "csv": frame.write_csv,
+        "parquet": frame.write_parquet,
+        "md": lambda to: to.write_text(markdown(tables), encoding="utf-8"),
+        "tex": lambda to: to.write_text(latex(tables), encoding="utf-8"),
+        "png": lambda to: figure.savefig(to, format="png", dpi=150),
+        "svg": lambda to: figure.savefig(to, format="svg"),
+    }
+    for suffix, write in writers.items():
+        _replaced(path.with_name(f"{path.name}.{suffix}"), write)
+
+
+def _replaced(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file under another name and rename it: the old one stays until the new is whole."""
+    draft = path.with_name(f"{path.name}.new")
+    try:
+        write(draft)
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise DataError(f"cannot write {printable(path, 300)}: {error}") from error
 
 
 def _place(row: Row) -> tuple[Any, ...]:
@@ -92,6 +151,7 @@ def _longrun_tables(rows: Sequence[Row]) -> list[Table]:
 
 
 def _consistency_tables(rows: Sequence[Row]) -> list[Table]:
+    rows = [r for r in rows if r["ratio"] is not None]
     return [
         spread(
             [r for r in rows if r["test"] == test],
@@ -108,10 +168,25 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
+def _draw_ratios(rows: Sequence[Row]) -> "Figure":
+    return draw_consistency([r for r in rows if r["ratio"] is not None])
+
+
 EXPERIMENTS = {
     "gaussian": Experiment(GaussianStudy(), run_gaussian, _gaussian_tables, draw_gaussian),
-    "longrun": Experiment(LongRunStudy(), run_longrun, _longrun_tables, draw_longrun),
+    "longrun": Experiment(
+        LongRunStudy(),
+        run_longrun,
+        _longrun_tables,
+        draw_longrun,
+        apart=("d", "batch", "steps", "every"),
+    ),
     "consistency": Experiment(
-        ConsistencyStudy(), run_consistency, _consistency_tables, draw_consistency, ratios
+        ConsistencyStudy(),
+        run_consistency,
+        _consistency_tables,
+        _draw_ratios,
+        apart=("epochs", "contrast", "images", "check"),
+        derived=ratios,
     ),
 }
