@@ -1,7 +1,10 @@
 """What several test files use."""
 
+import struct
 from dataclasses import replace
 from functools import partial
+
+import numpy as np
 
 from deminat import DEMI, GM, KSG, MINE, NWJ, Estimator, Gaussian, InfoNCE, MLPCritic, Standardize
 from deminat.estimators import AUTO
@@ -25,3 +28,10 @@ QUICK_ESTIMATORS = {
     "gaussian": Gaussian(),
     "copula": Gaussian(ranks=True),
 }
+
+
+def write_idx(path, values):
+    """Write an array of bytes as the publisher of MNIST does."""
+    array = np.asarray(values, np.uint8)
+    header = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
+    path.write_bytes(header + array.tobytes())

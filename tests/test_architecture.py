@@ -42,6 +42,8 @@ PATH = [
     "api",
     "plotting",
     "doctor",
+    "store",
+    "experiments",
     "bench",
     "cli",
 ]

@@ -234,6 +234,51 @@ def bench(
         draw(figure, rows)
 
 
+@app.command()
+def paper(
+    name: Annotated[str, typer.Argument(help="gaussian, longrun or consistency.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for rows, tables and figures; goes on where it was.")
+    ] = Path("paper"),
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Keep cells that match: d=20, training='demi*'. Repeatable."),
+    ] = None,
+    reps: Annotated[int | None, typer.Option(help="Draws of each; gaussian has 10.")] = None,
+    scale: Annotated[
+        float | None, typer.Option(help="Share of pairs, steps or images, for a quick look.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Of consistency, instead of 100.")] = None,
+    contrast: Annotated[
+        int | None, typer.Option(help="Unpaired images a pair of InfoNCE, instead of 63.")
+    ] = None,
+    jobs: Jobs = 2,
+    cluster: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler: tcp://host:8786.")
+    ] = None,
+) -> None:
+    """Run an experiment of the paper, or the part of it that is missing, and write its results.
+
+    deminat paper gaussian --only d=20 --only n=32000 --reps 2
+
+    deminat paper longrun --scale 0.2
+    """
+    from .experiments.paper import EXPERIMENTS, run_paper
+
+    if name not in EXPERIMENTS:
+        raise DataError(f"no experiment {printable(name)}; there are {', '.join(EXPERIMENTS)}")
+    for module, extra in {"matplotlib": "plot", "zuko": "flows"}.items():
+        if find_spec(module) is None:
+            raise DataError(f"this needs {module}: pip install 'deminat[{extra}]'")
+    experiment = EXPERIMENTS[name]
+    changed = {"reps": reps, "scale": scale, "epochs": epochs, "contrast": contrast}
+    sweep = experiment.sweep(only or [], **changed)
+    _say(f"{len(sweep.cells)} cells, rows in {out / name}.sqlite; the same command goes on there")
+    with _progress(name) as progress:
+        run_paper(name, experiment, sweep, out, jobs=jobs, cluster=cluster, progress=progress)
+    _say(f"wrote {out / name}.csv, .parquet, .md, .tex, .png and .svg")
+
+
 def _drawing(name: str, bench: "Bench") -> Callable[[Path, Sequence["Row"]], None]:
     """Return what draws a bench, or say at once, not after hours, that nothing will."""
     if bench.figure is None:
@@ -313,6 +358,9 @@ def _bar(what: str, remaining: bool) -> Iterator["Progress"]:
 
     columns = [TextColumn(what), BarColumn(), TaskProgressColumn(), Elapsed()]
     columns += [Remaining()] if remaining else []
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # Cells of a sweep are minutes apart: a guess from the last half minute would never come.
+    period = 3600.0
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda share: bar.update(task, completed=share)

@@ -25,6 +25,7 @@ __all__ = [
     "StagedCritic",
     "StartedCritic",
     "SumCritic",
+    "all_pairs",
     "batch_scores",
     "is_separable",
     "joint_scores",
@@ -258,7 +259,7 @@ def is_separable(critic: object) -> TypeGuard[_Separable]:
 def batch_scores(critic: nn.Module, x: Tensor, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the scores of a batch of rows of x and y: joint (b,) and product (c, k)."""
     if batch.partners is None:
-        return _all_pairs(critic, x[batch.joint], y[batch.joint])
+        return all_pairs(critic, x[batch.joint], y[batch.joint])
     k, b = batch.partners.shape[1], len(batch.joint)
     x_rows, y_rows = batch.rows()
     scores = _scored(critic, x.index_select(0, x_rows), y.index_select(0, y_rows))
@@ -296,7 +297,7 @@ def _scored(critic: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return scores
 
 
-def _all_pairs(critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def all_pairs(critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Return the n joint scores and the (n, n - 1) others of a batch."""
     n = len(x)
     if is_separable(critic):

@@ -4,7 +4,8 @@ Such scores are too low on average: what a critic took from chance in its traini
 from, or wrong for, all others. On the training rows themselves the same chance is counted as
 information, and those scores are too high. To first order in the number of weights over the number
 of rows, as in Akaike's criterion, they are off by equal amounts, so that `optimism`, half of the
-difference, corrects the held-out mean.
+difference, corrects the held-out mean. The rows that a critic was given include the sixth that
+stopped its training and taught it nothing, so that the correction is a little too small there.
 
 References:
     Akaike (1974), A new look at the statistical model identification.
@@ -55,7 +56,7 @@ class CrossFit:
         scores: In the order of the sample.
         histories: One training per fold.
         fold_means: Mean joint score of each fold, in nats.
-        training_means: The same of the rows that its model was trained on.
+        training_means: The same of the rows that its model was given to train on.
     """
 
     scores: Scores

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 __all__ = [
     "Array",
+    "AsIs",
     "Linear",
     "RankToNormal",
     "Robust",
@@ -62,6 +63,20 @@ class Standardize:
     def __call__(self, a: Array) -> Array:
         """Return rows `a` (m, ...) standardised."""
         return (a - self.center) / self.scale
+
+
+@dataclass(frozen=True)
+class AsIs:
+    """No map at all, for data whose scale is known to suit."""
+
+    @classmethod
+    def fit(cls, a: Array) -> Self:
+        """Return the map."""
+        return cls()
+
+    def __call__(self, a: Array) -> Array:
+        """Return rows `a` as they are."""
+        return a
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,12 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
 
-from ..errors import DataError, printable
+from ..experiments.sweep import matching
 
 __all__ = ["Bench", "Row", "mark", "narrowed", "run_bench"]
 
@@ -72,35 +71,9 @@ def narrowed(bench: Bench, only: Sequence[str]) -> Bench:
 
     Args:
         bench: What to narrow.
-        only: Such as `task=spiral*`, with the wildcards of file names. Of several for one key, one
-            must match; of several keys, all must.
+        only: As of `matching`.
     """
-    wanted: dict[str, list[str]] = {}
-    for item in only:
-        key, equals, pattern = item.partition("=")
-        if not equals:
-            raise DataError(f"--only takes key=value, such as seed=0; got {printable(item)}")
-        wanted.setdefault(key, []).append(pattern)
-    return replace(bench, cells=lambda seeds: _matching(bench.cells(seeds), wanted))
-
-
-def _matching(cells: list[Row], wanted: dict[str, list[str]]) -> list[Row]:
-    for key, patterns in wanted.items():
-        there = [cell for cell in cells if key in cell]
-        if not there:
-            raise DataError(f"no cell has {printable(key)}; there are {', '.join(cells[0])}")
-        cells = [c for c in there if any(fnmatchcase(_text(c[key]), p) for p in patterns)]
-        if not cells:
-            known = list(dict.fromkeys(_text(cell[key]) for cell in there))
-            raise DataError(
-                f"no cell has {printable(key)} = {printable(' or '.join(patterns))}; there are "
-                + ", ".join(known[:9] + ["..."] * (len(known) > 9))
-            )
-    return cells
-
-
-def _text(value: object) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
+    return replace(bench, cells=lambda seeds: matching(bench.cells(seeds), only))
 
 
 def mark(holds: bool) -> str:

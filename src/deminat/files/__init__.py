@@ -10,6 +10,8 @@ the first, and nothing is ever unpickled. What cannot be read is a `DataError` o
 | .parquet .pq        | a table; only the chosen columns are read| columns, by name or number   |
 | .npy                | a 2-d array                              | columns, by number           |
 | .npz                | several arrays                           | arrays, by default `x`, `y`  |
+
+`idx` reads the arrays of bytes that `deminat.datasets` is after.
 """
 
 from __future__ import annotations

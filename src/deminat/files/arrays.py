@@ -21,7 +21,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from deminat.errors import DataError
-from deminat.files.checks import check_room, foreign, shown
+from deminat.files.checks import DEFLATE_AT_MOST, check_room, foreign, shown
 from deminat.files.columns import Side, categories, floats, quoted, unknown
 
 __all__ = ["ArrayTable", "map_npy", "only_array", "open_npy", "read_npz"]
@@ -30,8 +30,6 @@ __all__ = ["ArrayTable", "map_npy", "only_array", "open_npy", "read_npz"]
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "float"}
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# Deflate codes at most 258 bytes in two bits.
-_DEFLATE_AT_MOST = 1032
 _CHUNK = 1 << 20
 
 
@@ -203,7 +201,7 @@ def _member(archive: zipfile.ZipFile, path: Path, name: str) -> zipfile.ZipInfo:
 def _check_packing(member: zipfile.ZipInfo, path: Path, name: str) -> None:
     """Refuse sizes that no honest archive declares."""
     packed, there = member.compress_size, path.stat().st_size - member.header_offset
-    if packed > there or member.file_size > _DEFLATE_AT_MOST * packed:
+    if packed > there or member.file_size > DEFLATE_AT_MOST * packed:
         raise DataError(
             f"{shown(path)}: array {quoted(name)} declares {member.file_size} bytes packed into "
             f"{packed}, of which {max(there, 0)} are there: that cannot be; write it again"

@@ -13,9 +13,13 @@ from polars.exceptions import PanicException
 
 from deminat.errors import DataError, printable
 
-__all__ = ["PathLike", "check_room", "foreign", "readable", "shown"]
+__all__ = ["DEFLATE_AT_MOST", "PathLike", "check_room", "foreign", "readable", "shown"]
 
 PathLike: TypeAlias = str | os.PathLike[str]
+
+# A byte of zip or gzip becomes at most so many: deflate codes at most 258 bytes in two bits.
+DEFLATE_AT_MOST = 1032
+_LESS = "choose fewer columns, or save x and y as two .npy files"
 
 
 def shown(path: PathLike) -> str:
@@ -74,11 +78,11 @@ def _all_memory() -> int | None:
         return None
 
 
-def check_room(path: PathLike, needed: int) -> None:
-    """Refuse what needs more bytes of memory than there are."""
+def check_room(path: PathLike, needed: int, advice: str = _LESS) -> None:
+    """Refuse what needs more bytes of memory than there are, and say what to do."""
     there = available_memory()
     if there is not None and needed > there:
         raise DataError(
             f"{shown(path)} needs about {needed / 1e9:.3g} GB of memory and {there / 1e9:.3g} GB "
-            "can be had: choose fewer columns, or save x and y as two .npy files"
+            f"can be had: {advice}"
         )

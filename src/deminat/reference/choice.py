@@ -36,11 +36,21 @@ def choose_start(
     turned = independent_frames(x, y)
     if turned is not None:
         copula = _turned(copula, turned, rows)
-    blind = copula is not None and rows.loss(copula) < _BLIND
-    mixture = _best_mixture(views(x, y, turned), rows, blind)
-    if mixture is None or (rows.loss(mixture) > _BLIND and not blind):
+    enough = np.log(2) if copula is None else rows.loss(copula)
+    mixture = _best_mixture(views(x, y, turned), rows, enough)
+    if mixture is None or not _is_trusted(rows.loss(mixture), enough):
         return copula
     return _denoised(mixture, rows) if mixture.components == 1 else mixture
+
+
+def _is_trusted(mixture: float, copula: float) -> bool:
+    """Tell from cross-entropies whether a mixture shall stand alone, or networks on a copula.
+
+    It shall where cross-entropy is blind, or nearly so and the mixture by far the better one:
+    with heavy tails a copula can look sighted because it is wrong, not because there is little
+    to find, and networks will not mend it.
+    """
+    return min(mixture, copula) < _BLIND or mixture < min(2 * _BLIND, copula / 2)
 
 
 @dataclass(frozen=True)
@@ -84,14 +94,17 @@ def _turned(copula: GaussianCopula | None, frames: Frames, rows: _Rows) -> Gauss
     return copula
 
 
-def _best_mixture(seen: list[View], rows: _Rows, blind: bool) -> Mixture | None:
-    """Return the mixture with the best conditional likelihood of held-out rows."""
+def _best_mixture(seen: list[View], rows: _Rows, copula: float) -> Mixture | None:
+    """Return the mixture with the best conditional likelihood of held-out rows.
+
+    Where neither it nor the copula, whose cross-entropy is given, gets far, it stays a rough one.
+    """
     best, most = None, -np.inf
     for view, components in product(seen, (1, 3)):
         found = rows.mixture(view, components, few=True)
         if found and (value := rows.likelihood(found)) > most:
             best, most = found, value
-    if best is None or (not blind and rows.loss(best) > _FAR):
+    if best is None or min(copula, rows.loss(best)) > _FAR:
         return best
     return _grown(best, rows)
 

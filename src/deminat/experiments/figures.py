@@ -1,0 +1,153 @@
+"""Figures of the paper's experiments, from their rows; in the paper's layout where it has one."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..store import Row
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["COLOURS", "draw_consistency", "draw_gaussian", "draw_longrun"]
+
+COLOURS = {  # of every method, in the order in which they are shown
+    "demi": "tab:blue",
+    "demi(alpha=0.25)": "tab:cyan",
+    "demi(alpha=0.75)": "navy",
+    "smile(tau=1)": "tab:orange",
+    "smile(tau=5)": "tab:red",
+    "smile(tau=inf)": "firebrick",
+    "mine": "tab:green",
+    "infonce": "tab:purple",
+    "ccmi": "tab:brown",
+    "gm": "tab:pink",
+    "auto": "black",
+    "gaussian": "0.4",
+    "ksg(k=3)": "0.7",
+}
+_SMOOTH = 0.02  # share of a curve that its smoothed version averages over
+_TESTS = {
+    "monotonicity": "monotonicity: I(X;Y_t) / I(X;Y_28)",
+    "processing": "data processing: I([X,X];[Y_t,Y_t-3]) / I(X;Y_t)",
+    "additivity": "additivity: I([X1,X2];[Y1_t,Y2_t]) / I(X;Y_t)",
+}
+_IDEAL = {"processing": 1.0, "additivity": 2.0}
+
+
+def draw_gaussian(rows: Sequence[Row]) -> "Figure":
+    """Draw error by true information: columns for normal and cubic, a line for each d and n."""
+    settings = sorted({(r["d"], -r["n"]) for r in rows})
+    kinds = [kind for kind in ("normal", "cubic") if any(r["kind"] == kind for r in rows)]
+    figure, panels = _panels(len(settings), len(kinds))
+    for i, (d, n) in enumerate(settings):
+        for j, kind in enumerate(kinds):
+            own = [r for r in rows if (r["d"], -r["n"], r["kind"]) == (d, n, kind)]
+            ax = panels[i][j]
+            ax.set_title(f"{kind}, {d} + {d} columns, {-n:,} training pairs")
+            _errors(ax, own)
+    for ax in panels[-1]:
+        ax.set_xlabel("true information (nats)")
+    _share_legend(figure, [ax for line in panels for ax in line])
+    return figure
+
+
+def _errors(ax: "Axes", rows: Sequence[Row]) -> None:
+    ax.axhline(0, color="black", linewidth=0.8)
+    for method, colour in _colours(rows).items():
+        own = [r for r in rows if r["method"] == method]
+        truths = sorted({r["truth"] for r in own})
+        drawn = [[r["error"] for r in own if r["truth"] == t] for t in truths]
+        _line(ax, truths, drawn, method, colour)
+    ax.set_ylabel("truth - estimate (nats)")
+    ax.grid(alpha=0.3)
+
+
+def _line(
+    ax: "Axes", places: Sequence[float], drawn: Sequence[Sequence[float]], name: str, colour: str
+) -> None:
+    """Draw means over draws with their standard deviation."""
+    means = [float(np.mean(values)) for values in drawn]
+    spreads = [float(np.std(values, ddof=1)) if len(values) > 1 else 0.0 for values in drawn]
+    ax.errorbar(places, means, spreads, label=name, color=colour, marker=".", capsize=2)
+
+
+def draw_longrun(rows: Sequence[Row]) -> "Figure":
+    """Draw curves, raw and smoothed, against the truth: a line of panels for each truth."""
+    truths = sorted({r["truth"] for r in rows})
+    methods = list(dict.fromkeys(r["method"] for r in rows))
+    figure, panels = _panels(len(truths), len(methods))
+    for line, truth in zip(panels, truths, strict=True):
+        own = [r for r in rows if r["truth"] == truth]
+        top = max(1.6 * truth, *(float(np.quantile(r["estimate"], 0.99)) for r in own))
+        for ax, method in zip(line, methods, strict=True):
+            ax.axhline(truth, color="black", linewidth=1)
+            for row in own:
+                if row["method"] == method:
+                    _curve(ax, row)
+            ax.set_title(f"{method}, {truth:g} nats")
+            ax.set_ylim(0, top)
+            ax.grid(alpha=0.3)
+        line[0].set_ylabel("estimate (nats)")
+    for ax in panels[-1]:
+        ax.set_xlabel("step")
+    return figure
+
+
+def _curve(ax: "Axes", row: Row) -> None:
+    ax.plot(row["step"], row["estimate"], color="tab:blue", alpha=0.25, linewidth=0.5)
+    ax.plot(row["step"], _smoothed(row["estimate"]), color="tab:blue", linewidth=1.5)
+
+
+def _smoothed(curve: Sequence[float]) -> NDArray[np.float64]:
+    """Return a moving average, over as many points as there are at the ends."""
+    values = np.asarray(curve)
+    window = np.ones(max(1, round(_SMOOTH * len(values))))
+    weights = np.convolve(np.ones(len(values)), window, mode="same")
+    return np.asarray(np.convolve(values, window, mode="same") / weights)
+
+
+def draw_consistency(rows: Sequence[Row]) -> "Figure":
+    """Draw the three ratios over t, from rows that have one."""
+    tests = [test for test in _TESTS if any(r["test"] == test for r in rows)]
+    figure, panels = _panels(max(1, len(tests)), 1)
+    for (ax,), test in zip(panels, tests, strict=False):
+        own = [r for r in rows if r["test"] == test]
+        for method, colour in _colours(own).items():
+            points = [r for r in own if r["method"] == method]
+            places = sorted({r["t"] for r in points})
+            drawn = [[r["ratio"] for r in points if r["t"] == t] for t in places]
+            _line(ax, places, drawn, method, colour)
+        if test in _IDEAL:
+            ax.axhline(_IDEAL[test], color="black", linewidth=0.8)
+        ax.set_title(_TESTS[test])
+        ax.set_ylabel("ratio")
+        ax.grid(alpha=0.3)
+    panels[-1][0].set_xlabel("t, rows kept")
+    _share_legend(figure, [ax for line in panels for ax in line])
+    return figure
+
+
+def _panels(lines: int, columns: int) -> "tuple[Figure, list[list[Axes]]]":
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1.5 + 4.5 * columns, 0.5 + 2.8 * lines), layout="constrained")
+    return figure, figure.subplots(lines, columns, squeeze=False).tolist()
+
+
+def _colours(rows: Sequence[Row]) -> dict[str, str]:
+    """Return a colour for each method, always the same one."""
+    return {r["method"]: COLOURS[r["method"]] for r in rows}
+
+
+def _share_legend(figure: "Figure", panels: "Sequence[Axes]") -> None:
+    """Name each method once, beside the panels."""
+    handles: dict[str, Artist] = {}
+    for ax in panels:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(list(handles.values()), list(handles), loc="outside right upper")

@@ -1,0 +1,192 @@
+"""What `deminat paper` runs, and what it writes of the rows."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import polars as pl
+
+from ..errors import DataError, printable
+from ..store import Row, Store, key_of
+from .consistency import ConsistencyStudy, ratios, run_consistency
+from .figures import COLOURS, draw_consistency, draw_gaussian, draw_longrun
+from .gaussian import GaussianStudy, run_gaussian
+from .longrun import LongRunStudy, run_longrun
+from .sweep import Cell, Sweep, matching, run_sweep
+from .tables import Table, latex, markdown, spread
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["EXPERIMENTS", "Experiment", "Study", "run_paper"]
+
+
+class Study(Protocol):
+    """A frozen dataclass that says what to run, with the fields `reps` and `scale` among others."""
+
+    def cells(self) -> list[Cell]:
+        """Return what to run."""
+        ...
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One of the paper's experiments.
+
+    Args:
+        study: What to run.
+        run: Turns a cell into rows.
+        tables: Tables of rows.
+        draw: Figure of rows.
+        apart: Keys whose values must agree for rows to be shown together.
+        derived: Rows with what is computed from several.
+    """
+
+    study: Study
+    run: Callable[[Cell], list[Row]]
+    tables: Callable[[Sequence[Row]], list[Table]]
+    draw: Callable[[Sequence[Row]], "Figure"]
+    apart: tuple[str, ...] = ()
+    derived: Callable[[list[Row]], list[Row]] = list
+
+    def sweep(self, only: Sequence[str] = (), **changed: float | None) -> Sweep:
+        """Return what to run: cells that match `only`, of a study with some fields changed."""
+        given = {name: value for name, value in changed.items() if value is not None}
+        known = {field.name for field in fields(cast(Any, self.study))}
+        for name, value in given.items():
+            if name not in known:
+                raise DataError(f"this experiment has no {name}; leave --{name} out")
+            if not value > 0 or (name == "scale" and value > 1):
+                most = " and at most 1" if name == "scale" else ""
+                raise DataError(f"{name} must be above 0{most}, got {value:g}")
+        study = cast(Study, replace(cast(Any, self.study), **given))
+        cells = {key_of(cell): cell for cell in study.cells()}  # at small scales some are equal
+        return Sweep(matching(list(cells.values()), only), self.run)
+
+    def shown(self, rows: Sequence[Row], cells: Sequence[Cell]) -> list[Row]:
+        """Return the rows that may stand beside those of the cells."""
+        settings = {tuple(cell[key] for key in self.apart) for cell in cells}
+        return [row for row in rows if tuple(row[key] for key in self.apart) in settings]
+
+
+def run_paper(
+    name: str,
+    experiment: Experiment,
+    sweep: Sweep,
+    folder: Path,
+    **how: Any,
+) -> None:
+    """Run what is missing, and write all rows, and tables and figures of those like the sweep's.
+
+    Args:
+        name: What files are called.
+        experiment: What is run.
+        sweep: Its cells.
+        folder: Where to.
+        **how: As of `run_sweep`.
+    """
+    with Store.writing(folder / f"{name}.sqlite") as store:
+        try:
+            run_sweep(sweep, store, **how)
+        finally:  # what there is, also when some cells failed
+            rows = sorted(experiment.derived(store.rows()), key=_place)
+            _write(experiment, rows, experiment.shown(rows, sweep.cells), folder / name)
+
+
+def _write(experiment: Experiment, rows: list[Row], shown: list[Row], path: Path) -> None:
+    if not rows:
+        return
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    curves = [column for column, kind in frame.schema.items() if isinstance(kind, pl.List)]
+    frame = frame.explode(curves) if curves else frame
+    tables = experiment.tables(shown)
+    figure = experiment.draw(shown)
+    writers: dict[str, Callable[[Path], Any]] = {
+        "csv": frame.write_csv,
+        "parquet": frame.write_parquet,
+        "md": lambda to: to.write_text(markdown(tables), encoding="utf-8"),
+        "tex": lambda to: to.write_text(latex(tables), encoding="utf-8"),
+        "png": lambda to: figure.savefig(to, format="png", dpi=150),
+        "svg": lambda to: figure.savefig(to, format="svg"),
+    }
+    for suffix, write in writers.items():
+        _replaced(path.with_name(f"{path.name}.{suffix}"), write)
+
+
+def _replaced(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file under another name and rename it: the old one stays until the new is whole."""
+    draft = path.with_name(f"{path.name}.new")
+    try:
+        write(draft)
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise DataError(f"cannot write {printable(path, 300)}: {error}") from error
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    """Return what rows are sorted by: normal before cubic, much data before little."""
+    setting = row.get("kind") == "cubic", row.get("d", 0), -row.get("n", 0)
+    return *setting, list(COLOURS).index(row["method"]), row.get("truth", 0), row.get("t", 0)
+
+
+def _gaussian_tables(rows: Sequence[Row]) -> list[Table]:
+    tables = []
+    for kind, d, n in dict.fromkeys((r["kind"], r["d"], r["n"]) for r in rows):
+        own = [r for r in rows if (r["kind"], r["d"], r["n"]) == (kind, d, n)]
+        title = f"truth - estimate in nats: {kind}, {d} + {d} columns, {n:,} training pairs"
+        tables.append(spread(own, title, "truth", lambda r: f"{r['truth']:g}", "error"))
+    return tables
+
+
+def _longrun_tables(rows: Sequence[Row]) -> list[Table]:
+    """Return the mean of the last tenth of each curve."""
+    ends = [{**r, "end": _mean(r["estimate"][-max(1, len(r["estimate"]) // 10) :])} for r in rows]
+    steps = max(r["steps"] for r in rows)
+    title = f"estimate in nats, mean of the last tenth of {steps:,} steps, by true nats"
+    return [spread(ends, title, "truth", lambda r: f"{r['truth']:g}", "end")]
+
+
+def _consistency_tables(rows: Sequence[Row]) -> list[Table]:
+    rows = [r for r in rows if r["ratio"] is not None]
+    return [
+        spread(
+            [r for r in rows if r["test"] == test],
+            f"{test}: ratio by rows kept",
+            "t",
+            lambda r: str(r["t"]),
+            "ratio",
+        )
+        for test in dict.fromkeys(r["test"] for r in rows)
+    ]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _draw_ratios(rows: Sequence[Row]) -> "Figure":
+    return draw_consistency([r for r in rows if r["ratio"] is not None])
+
+
+EXPERIMENTS = {
+    "gaussian": Experiment(GaussianStudy(), run_gaussian, _gaussian_tables, draw_gaussian),
+    "longrun": Experiment(
+        LongRunStudy(),
+        run_longrun,
+        _longrun_tables,
+        draw_longrun,
+        apart=("d", "batch", "steps", "every"),
+    ),
+    "consistency": Experiment(
+        ConsistencyStudy(),
+        run_consistency,
+        _consistency_tables,
+        _draw_ratios,
+        apart=("epochs", "contrast", "images", "check"),
+        derived=ratios,
+    ),
+}

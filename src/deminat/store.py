@@ -1,0 +1,134 @@
+"""Durable rows: what a sweep has finished stays finished, whatever happens to the machine.
+
+A sweep is made of cells, and a cell gives rows. Those of a cell are committed together with its
+name, in one transaction that is on disk before it returns (SQLite in WAL mode, full
+synchronisation), so that after a kill a cell is there whole or not at all. One process writes: a
+second one that opens the same file to write is refused at once.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from filelock import FileLock, Timeout
+
+from .errors import DataError, printable
+
+__all__ = ["Row", "Store", "key_of"]
+
+Row = dict[str, Any]
+
+_LONGEST = 300  # characters of a path in a message
+_VERSION = 1
+_SCHEMA = f"""
+BEGIN;
+CREATE TABLE cells (cell TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE rows (
+    cell TEXT NOT NULL REFERENCES cells, place INTEGER NOT NULL, row TEXT NOT NULL,
+    PRIMARY KEY (cell, place)
+) WITHOUT ROWID;
+PRAGMA user_version = {_VERSION};
+COMMIT;
+"""
+
+
+def key_of(cell: Mapping[str, Any]) -> str:
+    """Return the text that a cell is known by: the same for equal cells, in any order of keys."""
+    return json.dumps(cell, sort_keys=True)
+
+
+class Store:
+    """Rows of cells in one file, which is made with its folders if it is not there.
+
+    Use `with Store.writing(path) as store` to add rows, `with Store.reading(path) as store` to
+    look at them, also while another process writes.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path):
+        self._connection = connection
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != _VERSION:
+            raise DataError(
+                f"{printable(path, _LONGEST)} holds something else, or rows of another version of "
+                "deminat: choose another place, or move it away"
+            )
+
+    @classmethod
+    @contextmanager
+    def writing(cls, path: Path) -> Iterator[Self]:
+        """Open a file to add rows; it is refused while another process does the same."""
+        with _alone(path), _connected(path, path.resolve().as_uri()) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            if not connection.execute("SELECT name FROM sqlite_master").fetchone():
+                connection.executescript(_SCHEMA)
+            yield cls(connection, path)
+
+    @classmethod
+    @contextmanager
+    def reading(cls, path: Path) -> Iterator[Self]:
+        """Open a file that is there to look at its rows."""
+        if not path.exists():
+            raise DataError(f"there are no rows at {printable(path, _LONGEST)}; run a sweep first")
+        with _connected(path, f"{path.resolve().as_uri()}?mode=ro") as connection:
+            yield cls(connection, path)
+
+    def add(self, cell: Mapping[str, Any], rows: Sequence[Row]) -> None:
+        """Commit the rows of a cell; a cell that is there already is left as it is."""
+        key = key_of(cell)
+        entries = [(key, place, json.dumps(row)) for place, row in enumerate(rows)]
+        with self._connection:  # a transaction
+            added = self._connection.execute("INSERT OR IGNORE INTO cells VALUES (?)", (key,))
+            if added.rowcount:
+                self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", entries)
+
+    def done(self) -> set[str]:
+        """Return the keys of the cells that are there."""
+        return {key for (key,) in self._connection.execute("SELECT cell FROM cells")}
+
+    def rows(self, cells: Sequence[Mapping[str, Any]] | None = None) -> list[Row]:
+        """Return all rows or, in their order, those of some cells."""
+        if cells is None:
+            found = self._connection.execute("SELECT row FROM rows ORDER BY cell, place")
+            return [json.loads(row) for (row,) in found]
+        return [row for cell in cells for row in self._rows_of(key_of(cell))]
+
+    def _rows_of(self, key: str) -> list[Row]:
+        query = "SELECT row FROM rows WHERE cell = ? ORDER BY place"
+        return [json.loads(row) for (row,) in self._connection.execute(query, (key,))]
+
+
+@contextmanager
+def _connected(path: Path, uri: str) -> Iterator[sqlite3.Connection]:
+    """Give a connection, and call what SQLite says of the file by the file's name."""
+    try:
+        connection = sqlite3.connect(uri, uri=True, timeout=30)
+        try:
+            yield connection
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise DataError(f"cannot use {printable(path, _LONGEST)}: {error}") from error
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock that dies with the process, however it dies."""
+    lock = FileLock(path.with_name(f"{path.name}.lock"), timeout=0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise DataError(
+            f"another process is writing to {printable(path, _LONGEST)}: wait for it, or choose "
+            "another place"
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot write to {printable(path.parent, _LONGEST)}: {error}") from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,42 @@
+"""A small sweep to be killed: a script, and cells that other processes can import.
+
+python sweeping.py PATH CELLS JOBS [SCHEDULER]
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from deminat.experiments.sweep import Sweep, run_sweep
+from deminat.store import Store
+
+
+def rows_of(cell):
+    """Return two rows that depend on the cell alone."""
+    return [{**cell, "power": power, "value": cell["seed"] ** power} for power in (2, 3)]
+
+
+def squares(cell):
+    """Return the rows after a short time; where a log is wanted, note there that it was run."""
+    time.sleep(0.02)
+    if log := os.environ.get("SWEEP_LOG"):
+        with open(log, "a") as file:
+            file.write(f"{cell['seed']}\n")
+    return rows_of(cell)
+
+
+def cells(count):
+    return [{"kind": "square", "seed": seed} for seed in range(count)]
+
+
+def main(path, count, jobs, scheduler=None):
+    from sweeping import squares as run  # by the name that other processes know it by
+
+    with Store.writing(Path(path)) as store:
+        run_sweep(Sweep(cells(int(count)), run), store, jobs=int(jobs), cluster=scheduler)
+    sys.stdout.write("finished\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,86 @@
+"""The same rows from a Dask cluster: a real scheduler, two worker processes, one of them killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from deminat.experiments.sweep import Sweep, run_sweep
+from deminat.store import Store
+from sweeping import cells, rows_of, squares
+
+pytest.importorskip("distributed", reason="the cluster extra is not installed")
+
+HERE = Path(__file__).parent
+
+
+class Cluster:
+    """A scheduler on loopback and worker processes, which end with the test."""
+
+    def __init__(self, folder):
+        self.folder, self.processes = folder, []
+        self.env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
+        told = folder / "scheduler.json"
+        self.start(
+            *("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"),
+            *("--scheduler-file", str(told)),
+        )
+        deadline = time.monotonic() + 60
+        while not told.exists():
+            assert time.monotonic() < deadline, "the scheduler did not start"
+            time.sleep(0.1)
+        self.address = json.loads(told.read_text())["address"]
+
+    def start(self, *arguments):
+        command = [sys.executable, "-m", "dask", *arguments]
+        with (self.folder / f"{len(self.processes)}.log").open("w") as log:
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=self.env, cwd=self.folder
+            )
+        self.processes.append(process)
+        return process
+
+    def worker(self):
+        """Start a worker process of one thread, which is not started again when it dies."""
+        return self.start(
+            *("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"),
+            *("--host", "127.0.0.1", "--death-timeout", "60"),
+        )
+
+    def stop(self):
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    cluster = Cluster(tmp_path)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def test_a_cluster_gives_the_same_rows_when_a_worker_is_killed(cluster, tmp_path):
+    first, _ = cluster.worker(), cluster.worker()
+    done = []
+
+    def progress(share):
+        done.append(share)
+        if len(done) == 20:
+            os.kill(first.pid, signal.SIGKILL)
+
+    wanted = cells(150)
+    with Store.writing(tmp_path / "rows.sqlite") as store:
+        sweep = Sweep(wanted, squares)
+        rows = run_sweep(sweep, store, cluster=cluster.address, progress=progress)
+        stored = len(store.rows())
+    assert first.wait() == -signal.SIGKILL
+    assert rows == [row for cell in wanted for row in rows_of(cell)]
+    assert stored == len(rows)

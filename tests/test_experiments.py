@@ -1,0 +1,264 @@
+"""The paper's experiments: their cells, rows, ratios, tables, figures, and the command."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from common import write_idx
+from deminat.cli import app
+from deminat.errors import DataError
+from deminat.experiments.consistency import (
+    ConsistencyStudy,
+    _pairs,
+    _training,
+    ratios,
+    run_consistency,
+)
+from deminat.experiments.figures import COLOURS, draw_consistency, draw_longrun
+from deminat.experiments.gaussian import GaussianStudy, run_gaussian
+from deminat.experiments.longrun import LongRunStudy, run_longrun
+from deminat.experiments.paper import EXPERIMENTS, run_paper
+from deminat.experiments.sweep import Sweep, matching
+from deminat.experiments.tables import Table, latex, markdown, spread
+from deminat.store import key_of
+
+TINY = GaussianStudy(settings=(("normal", 20, 32_000),), reps=1, scale=0.01)
+
+
+def test_the_gaussian_study_is_the_papers():
+    cells = GaussianStudy().cells()
+    assert len({key_of(cell) for cell in cells}) == len(cells)
+    tables = {(c["kind"], c["d"], c["n"]) for c in cells}
+    assert len(tables) == 12
+    assert ("cubic", 100, 80_000) not in tables
+    assert {c["draw"] for c in cells} == set(range(10))
+    assert {c["truth"] for c in cells if c["d"] == 20} == {2, 6, 10, 14, 18, 22, 26, 30}
+    assert {c["truth"] for c in cells if c["d"] > 20} == {10, 20, 30, 40, 50, 60}
+
+
+@pytest.mark.parametrize(
+    ("training", "methods"),
+    [
+        ("demi(0.5)", ["demi", "ccmi", "smile(tau=1)", "smile(tau=5)", "smile(tau=inf)"]),
+        ("demi(0.25)", ["demi(alpha=0.25)"]),
+        ("mine", ["mine"]),
+        ("gaussian", ["gaussian"]),
+    ],
+)
+def test_one_training_gives_all_its_readouts(training, methods):
+    (cell,) = matching(TINY.cells(), [f"training={training}", "truth=2"])
+    rows = run_gaussian(cell)
+    assert [row["method"] for row in rows] == methods
+    for row in rows:
+        assert row["error"] == pytest.approx(row["truth"] - row["estimate"])
+        assert cell.items() <= row.items()
+    json.dumps(rows)
+
+
+def test_rows_of_a_cell_are_the_same_wherever_it_is_run():
+    (cell,) = matching(TINY.cells(), ["training=demi(0.5)", "truth=2"])
+    torch.manual_seed(1)
+    once = run_gaussian(cell)
+    torch.manual_seed(2)
+    again = run_gaussian(cell)
+    assert [r["estimate"] for r in once] == [r["estimate"] for r in again]
+
+
+def test_every_method_has_its_colour():
+    methods = {"infonce", "gm", "auto", "ksg(k=3)", "gaussian", "mine", "ccmi"}
+    assert methods <= set(COLOURS)
+
+
+def test_long_runs_read_fresh_pairs_before_each_step():
+    (cell,) = LongRunStudy(truths=(2.0,), d=2, batch=32, steps=60, every=5).cells()
+    rows = run_longrun(cell)
+    assert [row["method"] for row in rows] == [
+        *("demi", "smile(tau=1)", "smile(tau=5)", "smile(tau=inf)")
+    ]
+    demi, *_, plain = rows
+    assert demi["step"] == list(range(0, 60, 5))
+    assert len(demi["estimate"]) == 12
+    assert abs(demi["estimate"][0]) < 0.2  # nothing is known before the first step
+    assert demi["estimate"][-1] > 0.1
+    assert plain["estimate"][0] == pytest.approx(0, abs=0.2)
+
+
+def test_a_long_run_finds_what_there_is():
+    (cell,) = LongRunStudy(truths=(1.0,), d=2, batch=16, steps=1_500).cells()
+    demi = run_longrun(cell)[0]
+    assert np.mean(demi["estimate"][-60:]) == pytest.approx(1.0, abs=0.15)
+
+
+@pytest.fixture
+def tiny_mnist(tmp_path, monkeypatch):
+    """A set of 80 and 70 noisy images in the publisher's form, found by the environment."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "data" / "mnist"
+    folder.mkdir(parents=True)
+    for split, n in (("train", 80), ("t10k", 70)):
+        write_idx(folder / f"{split}-images-idx3-ubyte", rng.integers(0, 256, (n, 28, 28)))
+        write_idx(folder / f"{split}-labels-idx1-ubyte", rng.integers(0, 10, n))
+    monkeypatch.setenv("DEMINAT_DATA", str(folder.parent))
+
+
+def consistency_cells(**changed):
+    study = ConsistencyStudy(rows=(3, 28), trainings=("demi(0.5)",), epochs=2, check=False)
+    return replace(study, **changed).cells()
+
+
+@pytest.mark.usefixtures("tiny_mnist")
+@pytest.mark.parametrize("test", ["monotonicity", "processing", "additivity"])
+def test_consistency_runs_on_images(test):
+    cell = matching(consistency_cells(), [f"test={test}", "t=3"])[0]
+    rows = run_consistency(cell)
+    methods = ["demi", "smile(tau=1)", "smile(tau=5)", "smile(tau=inf)"]
+    assert [row["method"] for row in rows] == methods
+    assert all(math.isfinite(row["estimate"]) for row in rows)
+
+
+@pytest.mark.usefixtures("tiny_mnist")
+def test_infonce_reads_at_most_its_ceiling():
+    cells = consistency_cells(trainings=("infonce",), contrast=3)
+    (row,) = run_consistency(matching(cells, ["test=monotonicity", "t=28"])[0])
+    assert row["method"] == "infonce"
+    assert row["estimate"] <= math.log(4) + 1e-6
+
+
+def test_missing_images_are_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEMINAT_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="DEMINAT_DATA"):
+        run_consistency(consistency_cells()[0])
+
+
+def test_ratios_divide_by_what_they_should():
+    same = {"method": "demi", "epochs": 1, "contrast": 1, "images": 100, "draw": 0, "check": True}
+    rows = [
+        {**same, "test": "monotonicity", "t": 28, "estimate": 8.0},
+        {**same, "test": "monotonicity", "t": 3, "estimate": 2.0},
+        {**same, "test": "processing", "t": 3, "estimate": 2.2},
+        {**same, "test": "additivity", "t": 3, "estimate": 3.8},
+        {**same, "test": "additivity", "t": 9, "estimate": 3.8},
+        {**same, "test": "processing", "t": 3, "contrast": 2, "estimate": 3.8},
+    ]
+    *found, alone, other = [r["ratio"] for r in ratios(rows)]
+    assert found == pytest.approx([1.0, 0.25, 1.1, 1.9])
+    assert alone is None is other  # nothing to divide by yet
+
+
+def test_tables_have_means_and_spreads():
+    rows = [
+        {"method": "demi", "truth": 10.0, "error": 1.0},
+        {"method": "demi", "truth": 10.0, "error": 2.0},
+        {"method": "mine", "truth": 2.0, "error": -1.0},
+    ]
+    table = spread(rows, "errors", "truth", lambda r: f"{r['truth']:g}", "error")
+    assert table.columns == ("2", "10")
+    assert dict(table.lines) == {"demi": ("", "1.50 ± 0.71"), "mine": ("-1.00", "")}
+
+
+def test_tables_are_markdown_and_latex():
+    table = Table("100% & more", "method", ("2",), (("a_b", ("1.00 ± 0.10",)),))
+    assert "| a_b | 1.00 ± 0.10 |" in markdown([table])
+    assert markdown([table]).startswith("### 100% & more\n\n| method | 2 |\n| --- | --- |\n")
+    assert r"\caption{100\% \& more}" in latex([table])
+    assert r"a\_b & 1.00 $\pm$ 0.10 \\" in latex([table])
+    assert r"\begin{tabular}{lr}" in latex([table])
+
+
+def test_figures_show_what_there_is():
+    curve = {"method": "demi", "truth": 10.0, "step": [0, 1, 2], "estimate": [1.0, 2.0, 9.0]}
+    figure = draw_longrun([curve, {**curve, "method": "smile(tau=1)"}])
+    assert [ax.get_title() for ax in figure.axes] == ["demi, 10 nats", "smile(tau=1), 10 nats"]
+    points = [{"method": "demi", "test": "additivity", "t": t, "ratio": 1.9} for t in (3, 6)]
+    (ax,) = draw_consistency(points).axes
+    assert ax.get_legend_handles_labels()[1] == ["demi"]
+
+
+def test_the_sides_of_each_consistency_test():
+    images = np.arange(4 * 28 * 28, dtype=np.float32).reshape(4, 28, 28) + 1
+    rng = np.random.default_rng(0)
+
+    def sides(test, t):
+        return _pairs({"test": test, "t": t}, images, rng)
+
+    x, y = sides("monotonicity", 5)
+    assert x.shape == y.shape == (4, 1, 28, 28)
+    assert (y[:, 0, :5] == images[:, :5]).all()
+    assert (y[:, 0, 5:] == 0).all()
+    x, y = sides("processing", 5)
+    assert (x == images[:, None]).all()
+    assert (y[:, 1, :2] == images[:, :2]).all()
+    assert (y[:, 1, 2:] == 0).all()
+    x, y = sides("additivity", 28)
+    assert (x == y).all()
+    assert (x[:, 0] == images).all()
+    assert not (x[:, 1] == images).all(axis=(1, 2)).any()  # always another image
+    assert sorted(x[:, 1, 0, 0]) == sorted(images[:, 0, 0])
+
+
+def test_epochs_are_of_64_examples():
+    cells = ConsistencyStudy(epochs=5).cells()
+    cross_entropy = _training(matching(cells, ["training=demi*"])[0], images=6_400)
+    assert cross_entropy.steps * 2 * cross_entropy.batch == 5 * 6_400
+    contrastive = _training(matching(cells, ["training=infonce"])[0], images=6_400)
+    assert (contrastive.batch, contrastive.negatives, contrastive.epochs) == (64, 63, 5)
+
+
+def test_rows_of_other_settings_are_not_shown_together():
+    longrun = EXPERIMENTS["longrun"]
+    few, many = (LongRunStudy(steps=steps).cells() for steps in (200, 400))
+    assert longrun.shown([*few, *many], many) == many
+
+
+def called(*arguments):
+    return CliRunner().invoke(app, ["paper", *map(str, arguments)])
+
+
+def test_the_command_writes_rows_tables_and_figures_and_goes_on(tmp_path):
+    part = "--only", "d=20", "--only", "n=160", "--only", "truth=2", "--only", "training=gaussian"
+    options = "--scale", 0.001, "--jobs", 1, "--out", tmp_path
+    first = called("gaussian", *part, *options, "--reps", 1)
+    assert first.exit_code == 0, first.output
+    names = {path.name for path in tmp_path.iterdir()}
+    wanted = {
+        f"gaussian.{suffix}" for suffix in ["sqlite", "csv", "parquet", "md", "tex", "png", "svg"]
+    }
+    assert wanted <= names
+    before = pl.read_csv(tmp_path / "gaussian.csv")
+    assert called("gaussian", *part, *options, "--reps", 2).exit_code == 0
+    after = pl.read_csv(tmp_path / "gaussian.csv")
+    assert len(after) == 2 * len(before)
+    kept = after.filter(pl.col("draw") == 0)
+    assert kept.equals(before)  # seconds included: it was not run again
+    assert pl.read_parquet(tmp_path / "gaussian.parquet").equals(after)
+
+
+def test_curves_are_written_point_by_point(tmp_path):
+    cells = LongRunStudy(truths=(2.0,), d=2, steps=20, every=5).cells()
+    run_paper("longrun", EXPERIMENTS["longrun"], Sweep(cells, run_longrun), tmp_path)
+    frame = pl.read_csv(tmp_path / "longrun.csv")
+    assert len(frame) == 4 * 4
+    assert frame["step"].to_list()[:4] == [0, 5, 10, 15]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "no experiment nothing; there are gaussian, longrun, consistency"),
+        (["gaussian", "--epochs", 3], "this experiment has no epochs; leave --epochs out"),
+        (["gaussian", "--only", "d=21"], "no cell has d = 21; there are 20, 50, 100"),
+        (["gaussian", "--scale", 0], "scale must be above 0 and at most 1"),
+        (["gaussian", "--reps", 0], "reps must be above 0"),
+    ],
+)
+def test_what_cannot_be_run_is_explained(arguments, message, tmp_path):
+    result = called(*arguments, "--out", tmp_path)
+    assert message in str(result.exception)
+    assert not list(Path(tmp_path).iterdir())
