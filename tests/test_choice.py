@@ -7,7 +7,6 @@ import pytest
 
 from deminat import Estimator, GaussianCopula
 from deminat.reference import Mixture, choose_start
-from deminat.reference.choice import _is_trusted
 from deminat.reference.components import independent_frames
 from deminat.reference.copula import cross_entropy
 from deminat.reference.start import log_ratio
@@ -212,20 +211,3 @@ def test_heavy_tails_do_not_explode(seed):
     x, y = task.sample(4_000, seed)
     fitted = Estimator().fit(x[:3_000], y[:3_000])
     assert fitted.estimate(x[3_000:], y[3_000:]).mi == pytest.approx(10, rel=0.15)
-
-
-@pytest.mark.parametrize(
-    ("mixture", "copula", "trusted"),
-    [
-        (0.05, 0.5, True),
-        (0.2, 0.05, True),  # a copula that is blind cannot be taught either
-        (0.3, 0.4, False),
-        (0.1, 0.15, False),
-        (0.1, 0.25, True),  # by far the better one
-        (0.2, 0.5, False),
-    ],
-)
-def test_a_mixture_stands_alone_where_cross_entropy_is_blind_or_it_is_by_far_better(
-    mixture, copula, trusted
-):
-    assert _is_trusted(mixture, copula) == trusted

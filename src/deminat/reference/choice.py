@@ -37,20 +37,12 @@ def choose_start(
     if turned is not None:
         copula = _turned(copula, turned, rows)
     enough = np.log(2) if copula is None else rows.loss(copula)
-    mixture = _best_mixture(views(x, y, turned), rows, enough)
-    if mixture is None or not _is_trusted(rows.loss(mixture), enough):
+    mixture, lowest = _best_mixture(views(x, y, turned), rows, enough)
+    # If anything tells pairs from strangers that well, cross-entropy is blind for all: likelihood,
+    # by which the mixture was chosen, is not. A copula alone may look sighted because it is wrong.
+    if mixture is None or lowest >= _BLIND:
         return copula
     return _denoised(mixture, rows) if mixture.components == 1 else mixture
-
-
-def _is_trusted(mixture: float, copula: float) -> bool:
-    """Tell from cross-entropies whether a mixture shall stand alone, or networks on a copula.
-
-    It shall where cross-entropy is blind, or nearly so and the mixture by far the better one:
-    with heavy tails a copula can look sighted because it is wrong, not because there is little
-    to find, and networks will not mend it.
-    """
-    return min(mixture, copula) < _BLIND or mixture < min(2 * _BLIND, copula / 2)
 
 
 @dataclass(frozen=True)
@@ -94,33 +86,35 @@ def _turned(copula: GaussianCopula | None, frames: Frames, rows: _Rows) -> Gauss
     return copula
 
 
-def _best_mixture(seen: list[View], rows: _Rows, copula: float) -> Mixture | None:
+def _best_mixture(seen: list[View], rows: _Rows, lowest: float) -> tuple[Mixture | None, float]:
     """Return the mixture with the best conditional likelihood of held-out rows.
 
-    Where neither it nor the copula, whose cross-entropy is given, gets far, it stays a rough one.
+    Beside it stands the lowest cross-entropy of all, the given one included. Where that is still
+    high after a rough fit, the mixture stays a rough one.
     """
     best, most = None, -np.inf
     for view, components in product(seen, (1, 3)):
         found = rows.mixture(view, components, few=True)
         if found and (value := rows.likelihood(found)) > most:
             best, most = found, value
-    if best is None or min(copula, rows.loss(best)) > _FAR:
-        return best
-    return _grown(best, rows)
+    if best is None:
+        return None, lowest
+    lowest = min(lowest, rows.loss(best))
+    return (best, lowest) if lowest > _FAR else _grown(best, rows, lowest)
 
 
-def _grown(best: Mixture, rows: _Rows) -> Mixture:
+def _grown(best: Mixture, rows: _Rows, lowest: float) -> tuple[Mixture, float]:
     """Return the mixture on all rows, with more components as long as they help."""
     best = rows.mixture(best.view, best.components) or best
-    most = rows.likelihood(best)
+    most, lowest = rows.likelihood(best), min(lowest, rows.loss(best))
     for components in _MORE if best.components > 1 else ():
         found = rows.mixture(best.view, components)
         value = rows.likelihood(found) if found else -np.inf
         if found and value > most:
-            best, most = found, value
+            best, most, lowest = found, value, min(lowest, rows.loss(found))
         elif value < most - _WORSE:  # otherwise it may be bad luck
             break
-    return best
+    return best, lowest
 
 
 def _denoised(mixture: Mixture, rows: _Rows) -> Start:
