@@ -20,6 +20,7 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,8 +127,8 @@ def _draw(cell: Cell) -> tuple[Pairs, Pairs]:
 
 def _trained(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
     objectives = _TRAINED[cell["training"]]
-    fitted = estimator_for(objectives[0], "paper", seed=cell["draw"]).fit(*train)
-    assert isinstance(fitted, Estimator)
+    estimator = cast(Estimator, estimator_for(objectives[0], "paper", seed=cell["draw"]))
+    fitted = estimator.fit(*train)
     sample = as_sample(*held)
     k = fitted.scored_negatives() if isinstance(objectives[0], InfoNCE) else 1
     scores = fitted.scores(sample, k)
