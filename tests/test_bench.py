@@ -12,6 +12,7 @@ from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
 from deminat.bench.speed import _shifted
 from deminat.errors import DataError
+from deminat.origin import origin
 
 
 def square(cell):
@@ -23,12 +24,18 @@ TOY = Bench(
 )
 
 
-def test_rows_are_written_as_they_come_and_taken_up_again(tmp_path, monkeypatch):
+def test_rows_are_written_as_they_come_and_taken_up_again(tmp_path):
     out = tmp_path / "new" / "rows.csv"
-    stream = run_bench(TOY, range(3), out, jobs=1)
-    next(stream)
-    assert len(out.read_text().splitlines()) == 2  # a header and the first row
-    stream.close()
+    lengths = []
+
+    def progress(share):
+        lengths.append(len(out.read_text().splitlines()) if out.exists() else 0)
+        if share == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_bench(TOY, range(3), out, jobs=1, progress=progress)
+    assert lengths == [0, 2, 3, 4]  # a header, and one row after the other
     rows = list(run_bench(TOY, range(4), out, jobs=1))
     assert [row["square"] for row in rows] == [0, 1, 4, 9]
     assert len(out.read_text().splitlines()) == 5
@@ -53,7 +60,8 @@ def test_names_and_numbers_come_back_from_disk_as_they_were(tmp_path):
     broken = replace(NAMED, run=None)  # nothing is left to run
     again = list(run_bench(broken, range(2), out, jobs=1))
     assert again == first
-    assert [type(v) for v in again[0].values()] == [str, int, float, int, float, int]
+    kinds = [str, int, float, int, float, int, str, str]
+    assert [type(v) for v in again[0].values()] == kinds
 
 
 def test_rows_of_floats_are_still_read(tmp_path):
@@ -69,17 +77,17 @@ def test_a_new_column_widens_the_file(tmp_path):
     list(run_bench(TOY, range(1), out, jobs=1))
     wide = replace(TOY, run=lambda cell: {"square": cell["seed"] ** 2, "sign": "plus"})
     rows = list(run_bench(wide, range(2), out, jobs=1))
-    assert out.read_text().splitlines()[0] == "seed,square,seconds,jobs,sign"
+    assert out.read_text().splitlines()[0] == "seed,square,seconds,jobs,version,machine,sign"
     assert [row.get("sign") for row in rows] == [None, "plus"]
     assert list(run_bench(wide, range(2), out, jobs=1)) == rows
-    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "rows.csv.lock"}
 
 
 def test_seconds_are_those_that_a_run_gives_or_those_it_took(tmp_path):
     own = replace(TOY, run=lambda cell: {"seconds": 12.345, "after": 1})
     (row,) = run_bench(own, [0], None, jobs=1)
     told = {"seed": 0, "seconds": 12.35, "after": 1, "jobs": 1}
-    assert row == told  # rounded as 12.345 is stored
+    assert row == told | origin()  # rounded as 12.345 is stored
     (row,) = run_bench(TOY, [0], None, jobs=1)
     assert 0 <= row["seconds"] < 60
 

@@ -24,19 +24,20 @@ from ..critics import MLPCritic
 from ..gradients import batch_loss
 from ..objectives import DEMI
 from ..pairs import batches
+from ..store import Cell, Row
 from ..training import Training, one_thread, train
-from .runner import Bench, Row, mark
+from .runner import Bench, mark
 
 __all__ = ["SPEED"]
 _BATCH, _DIM, _HIDDEN = 64, 20, 256
 _ROWS = 16_000
 
 
-def _rounds(seeds: Sequence[int]) -> list[Row]:
+def _rounds(seeds: Sequence[int]) -> list[Cell]:
     return [{"round": seed, "steps": 200} for seed in seeds]
 
 
-def _time_round(cell: Row) -> Row:
+def _time_round(cell: Cell) -> Row:
     """Return the milliseconds that a step takes by each clock."""
     x, y = torch.randn(2, _ROWS, _DIM, generator=torch.Generator().manual_seed(cell["round"]))
     clocks = {"limit": _limit(), "deminat": _deminat(x, y), "plain": _plain(x, y)}

@@ -23,10 +23,9 @@ from ..critics import MLPCritic
 from ..errors import TrainingError
 from ..gradients import all_pairs_loss
 from ..objectives import DEMI, SMILE, Objective
-from ..store import Row
+from ..store import Cell, Row
 from ..tasks import gaussian
 from ..training import Training, one_thread, train
-from .sweep import Cell
 
 __all__ = ["LongRunStudy", "run_longrun"]
 
@@ -52,7 +51,7 @@ class LongRunStudy:
     d: int = 20
     batch: int = 64
     steps: int = 100_000
-    every: int = 10
+    every: int = 20
     reps: int = 1
     scale: float = 1.0
 
