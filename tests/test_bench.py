@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from deminat import MIResult, tasks
+from deminat.api import estimator_for
 from deminat.bench import BENCHES, narrowed, ruler, run_bench
 from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
-from deminat.bench.speed import _shifted
+from deminat.bench.speed import _CELLS, _shifted
 from deminat.errors import DataError
 from deminat.origin import origin
 
@@ -120,6 +121,7 @@ RULED = {"estimate": 10.0, "standard_error": 0.1, "truth": 10.0, "oracle": 10.0,
 RULED |= {"seed": 0, "preset": "auto", "task": "some", "jobs": 1}
 ROWS = {
     "speed": ({"limit_ms": 0.8, "deminat_ms": 1.0, "plain_ms": 2.5}, {"deminat_ms": 5.0}),
+    "cells": ({"training": "mine", "limit_ms": 0.8, "cell_ms": 1.0}, {"cell_ms": 2.0}),
     "gaussian": ({"estimate": None, "seed": 0}, {"estimate": 1.0}),
     "cap": ({"estimate": 7.0, "batch": 16}, {"estimate": 2.0}),
     "alpha": ({"estimate": 2.0, "standard_error": 0.1, "seed": 0}, {"estimate": 3.0}),
@@ -137,6 +139,8 @@ def rows_of(name, **changed):
         return [
             {**row, "truth": t, "estimate": changed.get("estimate", v)} for t, v in RELEASED.items()
         ]
+    if name == "cells":
+        return [{**row, "at_once": n} for n in (1, 2)]
     if name == "alpha":
         return [{**ROWS[name][0], "alpha": 0.5}, {**row, "alpha": 0.9}]
     if name == "bmi":
@@ -154,6 +158,22 @@ def test_every_verdict_can_hold_and_can_fail(name):
     )
     assert all(line.startswith("ok") for line in good)
     assert any(line.startswith("MISS") for line in bad)
+
+
+def test_two_cells_at_a_time_may_be_a_little_slower():
+    alone, both = ({**ROWS["cells"][0], "at_once": n} for n in (1, 2))
+    good = BENCHES["cells"].verdict([alone, {**both, "cell_ms": 1.1}])
+    bad = BENCHES["cells"].verdict([alone, {**both, "cell_ms": 1.2, "limit_ms": 1.0}])
+    assert [line[:4] for line in good + bad] == ["ok  ", "ok  ", "ok  ", "MISS"]
+    assert "20% longer (at most 15%); matrix products alone 25%" in bad[1]
+
+
+def test_the_steps_of_timed_cells_are_those_of_their_training():
+    for training, (n, steps, rows, _) in _CELLS.items():
+        objective = {"demi(0.5)": "demi"}.get(training, training)
+        settings = estimator_for(objective, "paper").training
+        assert settings.epochs * (n // settings.batch) == steps
+        assert settings.batch * (settings.negatives + 1) == rows
 
 
 def test_the_plain_loop_pairs_each_row_with_the_next():

@@ -198,7 +198,7 @@ def doctor(as_json: Json = False) -> None:
 def bench(
     name: Annotated[
         str,
-        typer.Argument(help="speed, gaussian, cap, alpha, independent, bmi or highmi."),
+        typer.Argument(help="speed, cells, gaussian, cap, alpha, independent, bmi or highmi."),
     ],
     runs: Annotated[int | None, typer.Option(help="Number of seeds or rounds.")] = None,
     first: Annotated[int, typer.Option(help="The first seed.")] = 0,
