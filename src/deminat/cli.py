@@ -225,7 +225,8 @@ def bench(
     chosen = narrowed(BENCHES[name], only or [])
     draw = _drawing(name, chosen) if figure else None
     seeds = range(first, first + (runs or chosen.runs))
-    _say(f"claim: {chosen.claim}")
+    cells = chosen.cells(seeds)  # which refuses what cannot be
+    _say(f"claim: {chosen.claim} ({len(cells)} cells)")
     with _progress(name, kept=out is not None) as progress:
         how = {"cluster": cluster, "progress": progress}
         rows = run_bench(chosen, seeds, out, jobs=jobs or chosen.jobs, **how)
