@@ -8,13 +8,19 @@ import sys
 import time
 from pathlib import Path
 
-from deminat.experiments.sweep import Sweep, run_sweep
+from deminat.origin import origin
 from deminat.store import Store
+from deminat.sweeps import Sweep, run_sweep
 
 
 def rows_of(cell):
     """Return two rows that depend on the cell alone."""
     return [{**cell, "power": power, "value": cell["seed"] ** power} for power in (2, 3)]
+
+
+def with_origin(cells):
+    """Return the rows of cells as the runner keeps them."""
+    return [{**row, **origin()} for cell in cells for row in rows_of(cell)]
 
 
 def squares(cell):

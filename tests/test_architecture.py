@@ -43,6 +43,8 @@ PATH = [
     "plotting",
     "doctor",
     "store",
+    "origin",
+    "sweeps",
     "experiments",
     "bench",
     "cli",

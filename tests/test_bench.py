@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from deminat import MIResult, tasks
+from deminat.api import estimator_for
 from deminat.bench import BENCHES, narrowed, ruler, run_bench
 from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
-from deminat.bench.speed import _shifted
+from deminat.bench.speed import _CELLS, _shifted
 from deminat.errors import DataError
+from deminat.origin import origin
 
 
 def square(cell):
@@ -23,12 +25,18 @@ TOY = Bench(
 )
 
 
-def test_rows_are_written_as_they_come_and_taken_up_again(tmp_path, monkeypatch):
+def test_rows_are_written_as_they_come_and_taken_up_again(tmp_path):
     out = tmp_path / "new" / "rows.csv"
-    stream = run_bench(TOY, range(3), out, jobs=1)
-    next(stream)
-    assert len(out.read_text().splitlines()) == 2  # a header and the first row
-    stream.close()
+    lengths = []
+
+    def progress(share):
+        lengths.append(len(out.read_text().splitlines()) if out.exists() else 0)
+        if share == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_bench(TOY, range(3), out, jobs=1, progress=progress)
+    assert lengths == [0, 2, 3, 4]  # a header, and one row after the other
     rows = list(run_bench(TOY, range(4), out, jobs=1))
     assert [row["square"] for row in rows] == [0, 1, 4, 9]
     assert len(out.read_text().splitlines()) == 5
@@ -53,7 +61,8 @@ def test_names_and_numbers_come_back_from_disk_as_they_were(tmp_path):
     broken = replace(NAMED, run=None)  # nothing is left to run
     again = list(run_bench(broken, range(2), out, jobs=1))
     assert again == first
-    assert [type(v) for v in again[0].values()] == [str, int, float, int, float, int]
+    kinds = [str, int, float, int, float, int, str, str]
+    assert [type(v) for v in again[0].values()] == kinds
 
 
 def test_rows_of_floats_are_still_read(tmp_path):
@@ -69,17 +78,17 @@ def test_a_new_column_widens_the_file(tmp_path):
     list(run_bench(TOY, range(1), out, jobs=1))
     wide = replace(TOY, run=lambda cell: {"square": cell["seed"] ** 2, "sign": "plus"})
     rows = list(run_bench(wide, range(2), out, jobs=1))
-    assert out.read_text().splitlines()[0] == "seed,square,seconds,jobs,sign"
+    assert out.read_text().splitlines()[0] == "seed,square,seconds,jobs,version,machine,sign"
     assert [row.get("sign") for row in rows] == [None, "plus"]
     assert list(run_bench(wide, range(2), out, jobs=1)) == rows
-    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "rows.csv.lock"}
 
 
 def test_seconds_are_those_that_a_run_gives_or_those_it_took(tmp_path):
     own = replace(TOY, run=lambda cell: {"seconds": 12.345, "after": 1})
     (row,) = run_bench(own, [0], None, jobs=1)
     told = {"seed": 0, "seconds": 12.35, "after": 1, "jobs": 1}
-    assert row == told  # rounded as 12.345 is stored
+    assert row == told | origin()  # rounded as 12.345 is stored
     (row,) = run_bench(TOY, [0], None, jobs=1)
     assert 0 <= row["seconds"] < 60
 
@@ -112,6 +121,7 @@ RULED = {"estimate": 10.0, "standard_error": 0.1, "truth": 10.0, "oracle": 10.0,
 RULED |= {"seed": 0, "preset": "auto", "task": "some", "jobs": 1}
 ROWS = {
     "speed": ({"limit_ms": 0.8, "deminat_ms": 1.0, "plain_ms": 2.5}, {"deminat_ms": 5.0}),
+    "cells": ({"training": "mine", "limit_ms": 0.8, "cell_ms": 1.0}, {"cell_ms": 2.0}),
     "gaussian": ({"estimate": None, "seed": 0}, {"estimate": 1.0}),
     "cap": ({"estimate": 7.0, "batch": 16}, {"estimate": 2.0}),
     "alpha": ({"estimate": 2.0, "standard_error": 0.1, "seed": 0}, {"estimate": 3.0}),
@@ -129,6 +139,8 @@ def rows_of(name, **changed):
         return [
             {**row, "truth": t, "estimate": changed.get("estimate", v)} for t, v in RELEASED.items()
         ]
+    if name == "cells":
+        return [{**row, "at_once": n} for n in (1, 2)]
     if name == "alpha":
         return [{**ROWS[name][0], "alpha": 0.5}, {**row, "alpha": 0.9}]
     if name == "bmi":
@@ -146,6 +158,22 @@ def test_every_verdict_can_hold_and_can_fail(name):
     )
     assert all(line.startswith("ok") for line in good)
     assert any(line.startswith("MISS") for line in bad)
+
+
+def test_two_cells_at_a_time_may_be_a_little_slower():
+    alone, both = ({**ROWS["cells"][0], "at_once": n} for n in (1, 2))
+    good = BENCHES["cells"].verdict([alone, {**both, "cell_ms": 1.1}])
+    bad = BENCHES["cells"].verdict([alone, {**both, "cell_ms": 1.2, "limit_ms": 1.0}])
+    assert [line[:4] for line in good + bad] == ["ok  ", "ok  ", "ok  ", "MISS"]
+    assert "20% longer (at most 15%); matrix products alone 25%" in bad[1]
+
+
+def test_the_steps_of_timed_cells_are_those_of_their_training():
+    for training, (n, steps, rows, _) in _CELLS.items():
+        objective = {"demi(0.5)": "demi"}.get(training, training)
+        settings = estimator_for(objective, "paper").training
+        assert settings.epochs * (n // settings.batch) == steps
+        assert settings.batch * (settings.negatives + 1) == rows
 
 
 def test_the_plain_loop_pairs_each_row_with_the_next():

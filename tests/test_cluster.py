@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from deminat.experiments.sweep import Sweep, run_sweep
+from deminat.experiments.gaussian import GaussianStudy, run_gaussian
 from deminat.store import Store
-from sweeping import cells, rows_of, squares
+from deminat.sweeps import Sweep, matching, run_sweep
+from sweeping import cells, squares, with_origin
 
 pytest.importorskip("distributed", reason="the cluster extra is not installed")
 
@@ -45,10 +46,10 @@ class Cluster:
         self.processes.append(process)
         return process
 
-    def worker(self):
-        """Start a worker process of one thread, which is not started again when it dies."""
+    def worker(self, threads=1):
+        """Start a worker process, which is not started again when it dies."""
         return self.start(
-            *("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"),
+            *("worker", self.address, "--nthreads", str(threads), "--no-nanny", "--no-dashboard"),
             *("--host", "127.0.0.1", "--death-timeout", "60"),
         )
 
@@ -82,5 +83,20 @@ def test_a_cluster_gives_the_same_rows_when_a_worker_is_killed(cluster, tmp_path
         rows = run_sweep(sweep, store, cluster=cluster.address, progress=progress)
         stored = len(store.rows())
     assert first.wait() == -signal.SIGKILL
-    assert rows == [row for cell in wanted for row in rows_of(cell)]
+    assert rows == with_origin(wanted)
     assert stored == len(rows)
+
+
+def test_trainings_give_the_same_numbers_here_in_processes_and_on_a_cluster(cluster, tmp_path):
+    cluster.worker(threads=2)  # which must not train two critics at once
+    study = GaussianStudy(settings=(("normal", 20, 32_000),), reps=1, scale=0.01)
+    wanted = matching(
+        study.cells(), ["truth=2", "training=demi(0.5)", "training=mine", "training=gm"]
+    )
+    tables = []
+    for i, how in enumerate([{}, {"jobs": 2}, {"cluster": cluster.address}]):
+        with Store.writing(tmp_path / f"{i}.sqlite") as store:
+            rows = run_sweep(Sweep(wanted, run_gaussian), store, **how)
+        tables.append([{k: v for k, v in row.items() if k != "seconds"} for row in rows])
+    assert len(tables[0]) == 7
+    assert tables[0] == tables[1] == tables[2]

@@ -12,6 +12,8 @@ import torch
 from typer.testing import CliRunner
 
 from common import write_idx
+from deminat import MLPCritic
+from deminat.api import estimator_for
 from deminat.cli import app
 from deminat.errors import DataError
 from deminat.experiments.consistency import (
@@ -22,12 +24,12 @@ from deminat.experiments.consistency import (
     run_consistency,
 )
 from deminat.experiments.figures import COLOURS, draw_consistency, draw_longrun
-from deminat.experiments.gaussian import GaussianStudy, run_gaussian
+from deminat.experiments.gaussian import HELD_OUT, GaussianStudy, run_gaussian
 from deminat.experiments.longrun import LongRunStudy, run_longrun
 from deminat.experiments.paper import EXPERIMENTS, run_paper
-from deminat.experiments.sweep import Sweep, matching
 from deminat.experiments.tables import Table, latex, markdown, spread
 from deminat.store import key_of
+from deminat.sweeps import Sweep, matching
 
 TINY = GaussianStudy(settings=(("normal", 20, 32_000),), reps=1, scale=0.01)
 
@@ -69,6 +71,26 @@ def test_rows_of_a_cell_are_the_same_wherever_it_is_run():
     torch.manual_seed(2)
     again = run_gaussian(cell)
     assert [r["estimate"] for r in once] == [r["estimate"] for r in again]
+
+
+def test_the_settings_are_those_of_the_paper():
+    for training, batch, negatives, epochs in [
+        ("demi", 32, 1, 10),  # 32 joint and 32 unpaired examples; 20 epochs of half the pairs
+        ("mine", 64, 1, 20),
+        ("infonce", 64, 63, 20),
+    ]:
+        estimator = estimator_for(training, "paper")
+        settings = estimator.training
+        assert (settings.batch, settings.negatives, settings.epochs) == (batch, negatives, epochs)
+        assert (settings.learning_rate, settings.halve_at) == (5e-4, (0.3, 0.65))
+        assert settings.stopping is None is settings.clip is settings.average
+        assert not settings.cosine
+        assert settings.weight_decay == 0
+        assert estimator.critic is MLPCritic
+        assert not estimator.correct
+    sizes = [tuple(w.shape) for w in MLPCritic((20,), (20,)).parameters() if w.ndim == 2]
+    assert sizes == [(256, 40), (256, 256), (1, 256)]
+    assert HELD_OUT == 10_240
 
 
 def test_every_method_has_its_colour():
@@ -238,6 +260,44 @@ def test_the_command_writes_rows_tables_and_figures_and_goes_on(tmp_path):
     kept = after.filter(pl.col("draw") == 0)
     assert kept.equals(before)  # seconds included: it was not run again
     assert pl.read_parquet(tmp_path / "gaussian.parquet").equals(after)
+
+
+def test_rows_of_a_clone_are_taken_up(tmp_path):
+    cells = LongRunStudy(truths=(2.0, 3.0), d=2, steps=20, every=5).cells()
+    experiment = EXPERIMENTS["longrun"]
+    first = run_paper("longrun", experiment, Sweep(cells, run_longrun), tmp_path)
+    before = (tmp_path / "longrun.csv").read_text()
+    (tmp_path / "longrun.sqlite").unlink()
+    again = run_paper("longrun", experiment, Sweep(cells, None), tmp_path)  # nothing is left to run
+    assert again == first
+    assert (tmp_path / "longrun.csv").read_text() == before
+
+
+def test_rows_of_gaussians_are_taken_up(tmp_path):
+    experiment = EXPERIMENTS["gaussian"]
+    cells = matching(TINY.cells(), ["training=gaussian"])
+    first = run_paper("gaussian", experiment, Sweep(cells, run_gaussian), tmp_path)
+    (tmp_path / "gaussian.sqlite").unlink()
+    assert run_paper("gaussian", experiment, Sweep(cells, None), tmp_path) == first
+
+
+def test_the_command_prints_rows_for_a_pipe(tmp_path):
+    part = "--only", "truth=2", "--only", "training=gaussian", "--only", "d=20"
+    printed = called(
+        "gaussian", *part, "--scale", 0.001, "--reps", 1, "--jobs", 1, "--out", tmp_path, "--json"
+    )
+    rows = json.loads(printed.stdout)
+    assert {row["method"] for row in rows} == {"gaussian"}
+    assert all(row["version"] and row["machine"] for row in rows)
+
+
+def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, monkeypatch):
+    def interrupted(*args, **how):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("deminat.experiments.paper.run_paper", interrupted)
+    result = called("longrun", "--out", tmp_path)
+    assert "interrupted; what is finished is kept, the same command goes on" in result.stderr
 
 
 def test_curves_are_written_point_by_point(tmp_path):

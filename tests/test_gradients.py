@@ -1,4 +1,4 @@
-"""Gradients written by hand are those of automatic differentiation, and only where they may be."""
+"""Gradients written by hand are those of automatic differentiation, where they may be."""
 
 from functools import partial
 
@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from deminat import DEMI, JSD, MINE, MLPCritic, SeparableCritic
-from deminat.critics import StartedCritic, batch_scores
-from deminat.gradients import batch_loss
+from deminat import DEMI, JSD, MINE, NWJ, InfoNCE, MLPCritic, SeparableCritic
+from deminat.critics import StartedCritic, all_pairs, batch_scores
+from deminat.gradients import all_pairs_loss, batch_loss
+from deminat.objectives import training_loss
 from deminat.pairs import Batch, batches, partners
 
 N = 12
@@ -33,12 +34,12 @@ def gradients(critic, loss):
     return [weight.grad.clone() for weight in critic.parameters()]
 
 
-def assert_same(critic, x, y, objective, batch):
-    by_hand = batch_loss(critic, x, y, objective)(batch)
-    automatic = objective.loss(*batch_scores(critic, x, y, batch))
-    assert not isinstance(by_hand, Tensor)
-    assert by_hand.item() == pytest.approx(automatic.item(), rel=1e-12)
-    written, derived = gradients(critic, by_hand), gradients(critic, automatic)
+def assert_same(critic, x, y, objective, batch, by_hand=True):
+    loss = batch_loss(critic, x, y, objective)(batch)
+    automatic = training_loss(objective)(*batch_scores(critic, x, y, batch))
+    assert isinstance(loss, Tensor) != by_hand
+    assert loss.item() == pytest.approx(automatic.item(), rel=1e-12)
+    written, derived = gradients(critic, loss), gradients(critic, automatic)
     torch.testing.assert_close(written, derived, rtol=1e-10, atol=1e-12)
     assert any(gradient.any() for gradient in derived)
 
@@ -132,12 +133,38 @@ def test_a_critic_of_another_make_is_differentiated_automatically(build):
     assert isinstance(batch_loss(build(), x, y, DEMI())(a_batch()), Tensor)
 
 
-@pytest.mark.parametrize("objective", [DEMI(draw=True), JSD(), MINE()], ids=str)
-def test_other_losses_are_differentiated_automatically(objective):
-    critic, x, y = MLPCritic((3,), (2,), (8,)).double(), normal(N, 3), normal(N, 2, seed=1)
-    loss = batch_loss(critic, x, y, objective)(a_batch())
-    assert isinstance(loss, Tensor)
-    assert any(gradient.any() for gradient in gradients(critic, loss))
+OTHERS = [DEMI(draw=True), JSD(), MINE(), NWJ(), InfoNCE()]
+
+
+@pytest.mark.parametrize("objective", OTHERS, ids=str)
+def test_other_losses_have_automatic_slopes(objective):
+    critic = MLPCritic((3,), (2,), (8, 4)).double()
+    anchors = a_batch().anchors  # InfoNCE looks for the joint pair among the partners of its x
+    batch = Batch(anchors, anchors, a_batch(2).partners)
+    assert_same(critic, normal(N, 3), normal(N, 2, seed=1), objective, batch)
+
+
+@pytest.mark.parametrize("objective", [DEMI(0.3), *OTHERS], ids=str)
+@pytest.mark.parametrize("hidden", [(), (8,), (16, 8)], ids=str)
+def test_all_pairs_of_a_concatenating_critic(objective, hidden):
+    critic, x, y = MLPCritic((3,), (2,), hidden).double(), normal(N, 3), normal(N, 2, seed=1)
+    rows = torch.tensor([5, 1, 7, 2, 11])
+    assert_same(critic, x, y, objective, Batch(rows, rows, None), by_hand=bool(hidden))
+
+
+@pytest.mark.parametrize("objective", OTHERS, ids=str)
+def test_all_pairs_of_a_separable_critic_by_other_losses(objective):
+    x, y, rows = normal(N, 5), normal(N, 4, seed=1), torch.tensor([5, 1, 7, 2, 11])
+    assert_same(separable(2), x, y, objective, Batch(rows, rows, None))
+
+
+def test_all_pairs_of_any_critic():
+    x, y = normal(5, 3).float(), normal(5, 2, seed=1).float()
+    for critic in (MLPCritic((3,), (2,)), MLPCritic((3,), (2,), ()), exchanged()):
+        loss = all_pairs_loss(critic, DEMI().loss)(x, y)
+        expected = DEMI().loss(*all_pairs(critic, x, y))
+        assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+        torch.testing.assert_close(gradients(critic, loss), gradients(critic, expected))
 
 
 def test_pairs_that_are_not_named_have_no_rows():

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from deminat.errors import DataError, TrainingError
-from deminat.experiments.sweep import Sweep, run_sweep
 from deminat.store import Store, key_of
-from sweeping import cells, rows_of, squares
+from deminat.sweeps import Sweep, run_sweep
+from sweeping import cells, squares, with_origin
 
 SCRIPT = Path(__file__).parent / "sweeping.py"
 
@@ -42,7 +42,7 @@ def test_rows_come_back_as_they_were(tmp_path):
     row = {"seed": 1, "estimate": 0.1 + 0.2, "method": "demi", "missing": None, "curve": [1.5, 2]}
     with Store.writing(tmp_path / "new" / "rows.sqlite") as store:
         store.add({"seed": 1}, [row, {"seed": 1}])
-        assert store.done() == {key_of({"seed": 1})}
+        assert store.missing([{"seed": 2}, {"seed": 1}]) == [{"seed": 2}]
         assert store.rows() == [row, {"seed": 1}]
 
 
@@ -61,7 +61,7 @@ def test_a_cell_is_stored_once(tmp_path):
 def test_a_cell_without_rows_is_done_too(tmp_path):
     with Store.writing(tmp_path / "rows.sqlite") as store:
         store.add({"seed": 0}, [])
-        assert store.done() == {key_of({"seed": 0})}
+        assert store.missing([{"seed": 0}]) == []
 
 
 def test_another_database_is_refused(tmp_path):
@@ -150,7 +150,7 @@ def test_rows_do_not_depend_on_processes(tmp_path):
     for jobs in (1, 2):
         with Store.writing(tmp_path / f"{jobs}.sqlite") as store:
             tables.append(run_sweep(Sweep(cells(7), squares), store, jobs=jobs))
-    assert tables[0] == tables[1] == [row for cell in cells(7) for row in rows_of(cell)]
+    assert tables[0] == tables[1] == with_origin(cells(7))
 
 
 def test_an_error_in_a_cell_leaves_the_others(tmp_path):
@@ -222,7 +222,7 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(tmp_path, kills):
     count = 30 * kills
     rng = np.random.default_rng(kills)
     rows = survives(tmp_path / "rows.sqlite", kills, count, 2, rng)
-    wanted = [row for cell in cells(count) for row in rows_of(cell)]
+    wanted = with_origin(cells(count))
     assert sorted(rows, key=json.dumps) == sorted(wanted, key=json.dumps)
     # Those in the making may be run again: two at work, and some on their way back.
     assert lines(tmp_path / "log") <= count + 8 * kills

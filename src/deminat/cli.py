@@ -20,8 +20,9 @@ from . import __version__
 from .errors import DataError, TrainingError, printable
 
 if TYPE_CHECKING:
-    from .bench.runner import Bench, Row
+    from .bench.runner import Bench
     from .results import MIResult
+    from .store import Row
     from .training import Progress
 
 __all__ = ["app", "main"]
@@ -73,6 +74,9 @@ class Nan(StrEnum):
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Jobs = Annotated[int, typer.Option(help="Processes to use; the answer does not depend on it.")]
+Cluster = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler to use: tcp://host:8786.")
+]
 
 
 def main() -> None:
@@ -194,7 +198,7 @@ def doctor(as_json: Json = False) -> None:
 def bench(
     name: Annotated[
         str,
-        typer.Argument(help="speed, gaussian, cap, alpha, independent, bmi or highmi."),
+        typer.Argument(help="speed, cells, gaussian, cap, alpha, independent, bmi or highmi."),
     ],
     runs: Annotated[int | None, typer.Option(help="Number of seeds or rounds.")] = None,
     first: Annotated[int, typer.Option(help="The first seed.")] = 0,
@@ -207,6 +211,7 @@ def bench(
     ),
     figure: Annotated[Path | None, typer.Option(help="Draw the rows of bmi or highmi.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes to use.")] = None,
+    cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
     """Measure speed or accuracy, with a verdict on what is claimed of it.
@@ -220,13 +225,11 @@ def bench(
     chosen = narrowed(BENCHES[name], only or [])
     draw = _drawing(name, chosen) if figure else None
     seeds = range(first, first + (runs or chosen.runs))
-    total, rows = len(chosen.cells(seeds)), []
-    _say(f"claim: {chosen.claim}")
-    with _progress(name) as progress:
-        for row in run_bench(chosen, seeds, out, jobs or chosen.jobs):
-            rows.append(row)
-            if progress:
-                progress(len(rows) / total)
+    cells = chosen.cells(seeds)  # which refuses what cannot be
+    _say(f"claim: {chosen.claim} ({len(cells)} cells)")
+    with _progress(name, kept=out is not None) as progress:
+        how = {"cluster": cluster, "progress": progress}
+        rows = run_bench(chosen, seeds, out, jobs=jobs or chosen.jobs, **how)
     _table(rows, as_json)
     for line in chosen.verdict(rows):
         _say(line)
@@ -253,9 +256,8 @@ def paper(
         int | None, typer.Option(help="Unpaired images a pair of InfoNCE, instead of 63.")
     ] = None,
     jobs: Jobs = 2,
-    cluster: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler: tcp://host:8786.")
-    ] = None,
+    cluster: Cluster = None,
+    as_json: Json = False,
 ) -> None:
     """Run an experiment of the paper, or the part of it that is missing, and write its results.
 
@@ -273,9 +275,12 @@ def paper(
     experiment = EXPERIMENTS[name]
     changed = {"reps": reps, "scale": scale, "epochs": epochs, "contrast": contrast}
     sweep = experiment.sweep(only or [], **changed)
-    _say(f"{len(sweep.cells)} cells, rows in {out / name}.sqlite; the same command goes on there")
-    with _progress(name) as progress:
-        run_paper(name, experiment, sweep, out, jobs=jobs, cluster=cluster, progress=progress)
+    _say(f"{len(sweep.cells)} cells, rows in {out / name}.sqlite")
+    with _progress(name, kept=True) as progress:
+        how = {"jobs": jobs, "cluster": cluster, "progress": progress}
+        rows = run_paper(name, experiment, sweep, out, **how)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
     _say(f"wrote {out / name}.csv, .parquet, .md, .tex, .png and .svg")
 
 
@@ -336,16 +341,17 @@ def _cell(value: object) -> str:
 
 
 @contextmanager
-def _progress(what: str, remaining: bool = True) -> Iterator["Progress | None"]:
+def _progress(what: str, remaining: bool = True, kept: bool = False) -> Iterator["Progress | None"]:
     """Show a bar on a terminal, at once, and nothing in a pipe; say so when interrupted.
 
-    With `remaining` it guesses the time left, which makes no sense while several processes work.
+    With `remaining` it guesses the time left, which makes no sense while several processes work;
+    with `kept` it says that what is finished is not lost.
     """
     try:
         with _bar(what, remaining) if sys.stderr.isatty() else nullcontext() as progress:
             yield progress
     except KeyboardInterrupt:
-        _say("interrupted")
+        _say("interrupted" + "; what is finished is kept, the same command goes on there" * kept)
         raise
 
 

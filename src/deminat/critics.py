@@ -29,6 +29,7 @@ __all__ = [
     "batch_scores",
     "is_separable",
     "joint_scores",
+    "parted",
     "product_scores",
 ]
 
@@ -305,6 +306,12 @@ def all_pairs(critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     else:
         rows = torch.arange(n)
         table = critic(x[rows.repeat_interleave(n)], y[rows.repeat(n)]).view(n, n)
+    return parted(table)
+
+
+def parted(table: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the joint scores (n,) and the others (n, n - 1) of a table of all (n, n)."""
+    n = len(table)
     # Flat, the diagonal is every (n+1)-th entry: leave the first out and it is a column.
     others = table.flatten()[1:].view(n - 1, n + 1)[:, :-1].reshape(n, n - 1)
     return table.diagonal(), others

@@ -1,33 +1,46 @@
 r"""The loss of a batch with its gradient: by hand where that pays, otherwise automatic.
 
-Automatic differentiation serves any critic and objective, but in a step of a small network its
-bookkeeping takes a third of the time. So for the paper's network, and for the separable one of
-the default recipe, the gradient of the cross-entropy is written out. With $z$ the log odds of the
-wrong answer, $z = \mp(f + \mathrm{prior})$ for joint and unpaired pairs, and $w$ the weight of a
-pair, the loss is $\sum w \log(1 + e^z)$ and its slope in $f$ is $\mp w\,\sigma(z)$; the rest is the
-chain rule through layers and activations. Where all pairs of a batch are scored by $f = L R^\top$
-and $G$ holds the slopes, those of $L$ and $R$ are $G R$ and $G^\top L$.
+Automatic differentiation serves any critic, but in a step of a small network its bookkeeping takes
+a third of the time. So the networks that come with deminat are differentiated by the chain rule
+written out, from the slopes of the loss by each score back to the weights. The slopes themselves
+are written out for the cross-entropy: with $z$ the log odds of the wrong answer, $z = \mp(f +
+\mathrm{prior})$ for joint and unpaired pairs, and $w$ the weight of a pair, the loss is $\sum w
+\log(1 + e^z)$ and its slope in $f$ is $\mp w\,\sigma(z)$. Those of other losses are automatic.
+
+Where all pairs of a batch are scored, $n^2$ of them, what belongs to one side is done once a row:
+- a separable critic gives $f = L R^\top$, and if $G$ holds the slopes, those of $L$ and $R$ are
+  $G R$ and $G^\top L$;
+- in one that concatenates, the first layer is a sum, $A x_i + B y_j$, and its slopes, summed over
+  j or i, are those of $A x_i$ and $B y_j$.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu, softplus
 
-from .critics import MLPCritic, SeparableCritic, StartedCritic, batch_scores
-from .objectives import DEMI, Objective, training_loss
+from .critics import (
+    MLPCritic,
+    SeparableCritic,
+    StartedCritic,
+    all_pairs,
+    batch_scores,
+    parted,
+)
+from .objectives import DEMI, Loss, Objective, training_loss
 from .pairs import Batch
 from .training import Descent
 
-__all__ = ["batch_loss"]
+__all__ = ["all_pairs_loss", "batch_loss"]
 
 _TOLD = 16  # rows of a table whose loss is told: softplus takes longer than any other step
 
-Slopes = Callable[[Tensor], tuple[float, Tensor]]
+Slopes = Callable[[Tensor], tuple[float, Tensor]]  # of scores: a loss, its derivative by each
+ListSlopes = Callable[[Tensor, int, int], tuple[float, Tensor]]  # joint ones first; their number
 
 
 def batch_loss(
@@ -35,19 +48,29 @@ def batch_loss(
 ) -> Callable[[Batch], Descent]:
     """Return the loss of one training, as a function of a batch of rows of x and y."""
     loss = training_loss(objective)
+    bare, columns = _taken_apart(critic)
+    pairs: Callable[[Batch], Descent] | None = None
+    table: Callable[[Tensor, Tensor], Descent] | None = None
+    if _is_as_built(bare):
+        pairs = _Pairs(bare, columns, x, y, _list_slopes(objective, loss))
+        table = None if columns else _table(bare, _table_slopes(objective, loss))
+    elif _is_separable_as_built(bare):
+        table = _SeparableTable(bare, columns, _table_slopes(objective, loss))
 
-    def automatic(batch: Batch) -> Descent:
+    def of_batch(batch: Batch) -> Descent:
+        if batch.partners is not None and pairs is not None:
+            return pairs(batch)
+        if batch.partners is None and table is not None:
+            return table(x.index_select(0, batch.joint), y.index_select(0, batch.joint))
         return loss(*batch_scores(critic, x, y, batch))
 
-    if not isinstance(objective, DEMI) or objective.draw:
-        return automatic
-    bare, columns = _taken_apart(critic)
-    if _is_as_built(bare):
-        return _ByHand(bare, columns, x, y, objective)
-    if _is_separable_as_built(bare):
-        tables = _TablesByHand(bare, columns, x, y, objective)
-        return lambda batch: tables(batch) if batch.partners is None else automatic(batch)
-    return automatic
+    return of_batch
+
+
+def all_pairs_loss(critic: nn.Module, loss: Loss) -> Callable[[Tensor, Tensor], Descent]:
+    """Return a loss of all pairs of x (n, ...) and y (n, ...), as a function of both."""
+    by_hand = _table(critic, _automatic(loss, parted)) if _is_as_built(critic) else None
+    return by_hand or (lambda x, y: loss(*all_pairs(critic, x, y)))
 
 
 def _taken_apart(critic: nn.Module) -> tuple[nn.Module, int]:
@@ -119,7 +142,9 @@ class _Activation:
     back: Callable[[Tensor, Tensor], Tensor]
 
 
-_RELU = _Activation(torch.relu, lambda slopes, inputs: slopes.mul_(inputs > 0))
+_RELU = _Activation(
+    torch.relu, lambda slopes, inputs: torch.ops.aten.threshold_backward(slopes, inputs, 0)
+)
 _SILU = _Activation(silu, torch.ops.aten.silu_backward)
 
 
@@ -140,23 +165,26 @@ class _Layers:
         weight, bias = self.pairs[-1]
         return torch.addmm(bias, self.seen[-1], weight.T)
 
-    def pulled(self, slopes: Tensor) -> list[Tensor]:
-        """Return the gradient of each weight, given the slopes of the output."""
+    def pulled(self, slopes: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Return the gradient of each weight, and the slopes of the first layer's output.
+
+        Args:
+            slopes: Of the output of the last layer.
+        """
         grads: list[Tensor] = []
         for i in reversed(range(len(self.seen))):
             grads = [slopes.T @ self.seen[i], slopes.sum(dim=0), *grads]
-            if i > 0:  # the data need no gradient
+            if i > 0:
                 slopes = self.activation.back(slopes @ self.pairs[i][0], self.inputs[i - 1])
-        return grads
+        return grads, slopes
 
 
-class _ByHand:
-    """The cross-entropy of batches under an `MLPCritic`, gradients included."""
+class _Pairs:
+    """The loss of listed pairs under an `MLPCritic`, gradients included."""
 
-    def __init__(self, critic: MLPCritic, columns: int, x: Tensor, y: Tensor, objective: DEMI):
+    def __init__(self, critic: MLPCritic, columns: int, x: Tensor, y: Tensor, slopes: ListSlopes):
         (self.x, self.x_start), (self.y, self.y_start) = _split(x, columns), _split(y, columns)
-        self.layers = _Layers(critic.layers, _RELU)
-        self.slopes = cache(lambda joint, product: _slopes(objective, joint, product, x.dtype))
+        self.layers, self.slopes = _Layers(critic.layers, _RELU), slopes
 
     def __call__(self, batch: Batch) -> Descent:
         x_rows, y_rows = batch.rows()
@@ -165,34 +193,92 @@ class _ByHand:
         if self.x_start.shape[1] > 0:
             left, right = self.x_start.index_select(0, x_rows), self.y_start.index_select(0, y_rows)
             scores += (left * right).sum(dim=1)
-        joint = len(batch.joint)
-        loss, slopes = self.slopes(joint, len(x_rows) - joint)(scores)
-        return _Written(loss, self.layers.weights, self.layers.pulled(slopes.unsqueeze(1)))
+        loss, slopes = self.slopes(scores, len(batch.joint), len(batch.anchors))
+        grads, _ = self.layers.pulled(slopes.unsqueeze(1))
+        return _Written(loss, self.layers.weights, grads)
 
 
-class _TablesByHand:
-    """The cross-entropy of all pairs of batches under a separable critic, gradients included."""
+class _ConcatTable:
+    """The loss of all pairs of a batch under an `MLPCritic`, gradients included."""
 
-    def __init__(
-        self, critic: SeparableCritic, columns: int, x: Tensor, y: Tensor, objective: DEMI
-    ):
-        (self.x, self.x_start), (self.y, self.y_start) = _split(x, columns), _split(y, columns)
+    def __init__(self, critic: MLPCritic, slopes: Slopes):
+        self.first = [w.detach() for w in critic.layers[0].parameters()]
+        self.rest = _Layers(nn.Sequential(*list(critic.layers)[2:]), _RELU)
+        self.weights, self.slopes = list(critic.parameters()), slopes
+
+    def __call__(self, x: Tensor, y: Tensor) -> Descent:
+        x, y = x.flatten(1), y.flatten(1)
+        (weight, bias), n = self.first, len(x)
+        of_x, of_y = weight[:, : x.shape[1]], weight[:, x.shape[1] :]
+        sums = torch.addmm(bias, x, of_x.T).unsqueeze(1) + y @ of_y.T  # (n, n, units)
+        seen = sums.relu_().flatten(0, 1)
+        loss, slopes = self.slopes(self.rest(seen).view(n, n))
+        inner, slopes = self.rest.pulled(slopes.reshape(-1, 1))
+        sums = _RELU.back(slopes @ self.rest.pairs[0][0], seen).view(n, n, -1)
+        by_x, by_y = sums.sum(dim=1), sums.sum(dim=0)
+        outer = torch.cat([by_x.T @ x, by_y.T @ y], dim=1)
+        return _Written(loss, self.weights, [outer, by_x.sum(dim=0), *inner])
+
+
+class _SeparableTable:
+    """The loss of all pairs of a batch under a separable critic, gradients included."""
+
+    def __init__(self, critic: SeparableCritic, columns: int, slopes: Slopes):
         self.u, self.v = _Layers(critic.u, _SILU), _Layers(critic.v, _SILU)
-        self.offset, self.objective = critic.offset, objective
+        self.offset, self.columns, self.slopes = critic.offset, columns, slopes
         self.weights = [self.offset, *self.u.weights, *self.v.weights]
 
-    def __call__(self, batch: Batch) -> Descent:
-        rows = batch.joint
-        u, v = self.u(self.x.index_select(0, rows)), self.v(self.y.index_select(0, rows))
+    def __call__(self, x: Tensor, y: Tensor) -> Descent:
+        (x, x_start), (y, y_start) = _split(x, self.columns), _split(y, self.columns)
+        u, v = self.u(x), self.v(y)
         rank, ones = u.shape[1] - 1, torch.ones_like(u[:, :1])
         u[:, rank] += self.offset.detach()
-        left = torch.cat([u, ones, self.x_start.index_select(0, rows)], dim=1)
-        right = torch.cat([v[:, :rank], ones, v[:, rank:], self.y_start.index_select(0, rows)], 1)
-        loss, slopes = _table_slopes(left @ right.T, self.objective)
+        left = torch.cat([u, ones, x_start], dim=1)
+        right = torch.cat([v[:, :rank], ones, v[:, rank:], y_start], dim=1)
+        loss, slopes = self.slopes(left @ right.T)
         of_u = slopes @ right[:, : rank + 1]
         of_v = slopes.T @ torch.cat([u[:, :rank], ones], dim=1)
-        grads = [of_u[:, rank].sum(), *self.u.pulled(of_u), *self.v.pulled(of_v)]
-        return _Written(loss, self.weights, grads)
+        (u_grads, _), (v_grads, _) = self.u.pulled(of_u), self.v.pulled(of_v)
+        return _Written(loss, self.weights, [of_u[:, rank].sum(), *u_grads, *v_grads])
+
+
+def _table(critic: MLPCritic, slopes: Slopes) -> _ConcatTable | None:
+    """Return the loss of all pairs; without a hidden layer nothing is done once a row."""
+    return _ConcatTable(critic, slopes) if len(critic.layers) > 1 else None
+
+
+def _list_slopes(objective: Objective, loss: Loss) -> ListSlopes:
+    """Return the slopes of scores, given how many are joint, and how many rows the others have."""
+    if not _is_written_out(objective):
+        return lambda scores, joint, anchors: _automatic(
+            loss, lambda s: (s[:joint], s[joint:].view(anchors, -1))
+        )(scores)
+    of_sizes = cache(partial(_slopes, objective))
+    return lambda scores, joint, anchors: of_sizes(joint, len(scores) - joint, scores.dtype)(scores)
+
+
+def _table_slopes(objective: Objective, loss: Loss) -> Slopes:
+    """Return the slopes of scores (n, n), joint ones on the diagonal."""
+    if not _is_written_out(objective):
+        return _automatic(loss, parted)
+    return partial(_cross_entropy_of_table, objective)
+
+
+def _is_written_out(objective: Objective) -> TypeGuard[DEMI]:
+    """Tell whether an objective descends the cross-entropy of all examples."""
+    return isinstance(objective, DEMI) and not objective.draw
+
+
+def _automatic(loss: Loss, parts: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Slopes:
+    """Return the map from scores to a loss and its derivative by each, whatever the loss."""
+
+    def slopes(scores: Tensor) -> tuple[float, Tensor]:
+        scores = scores.detach().requires_grad_()
+        value = loss(*parts(scores))
+        (slope,) = torch.autograd.grad(value, scores)
+        return value.item(), slope
+
+    return slopes
 
 
 def _slopes(objective: DEMI, joint: int, product: int, dtype: torch.dtype) -> Slopes:
@@ -210,7 +296,7 @@ def _slopes(objective: DEMI, joint: int, product: int, dtype: torch.dtype) -> Sl
     return slopes
 
 
-def _table_slopes(table: Tensor, objective: DEMI) -> tuple[float, Tensor]:
+def _cross_entropy_of_table(objective: DEMI, table: Tensor) -> tuple[float, Tensor]:
     """Return the loss of scores (n, n), joint ones on the diagonal, and its derivative by each.
 
     The slopes are exact; the loss, which is only told, is that of some of the rows.

@@ -147,9 +147,13 @@ class Course:
         return replace(self.training, stopping=replace(stopping, gain=gain))
 
     def _negatives(self, critic: nn.Module, drawn: bool) -> int | None:
-        """Return the unpaired partners of a pair, `None` for all others of its batch."""
-        if self.training.negatives is not None:
-            return self.training.negatives
+        """Return the unpaired partners of a pair, `None` for all others of its batch.
+
+        Where as many are wanted as a batch has others, those are taken: their rows are there.
+        """
+        wanted = self.training.negatives
+        if wanted is not None:
+            return None if wanted == self.training.batch - 1 and not drawn else wanted
         return None if is_separable(critic) and not drawn else _NEGATIVES
 
     def _held_loss(self, lesson: Lesson) -> Callable[[nn.Module], float] | None:

@@ -7,8 +7,9 @@ second one that opens the same file to write is refused at once.
 """
 
 import json
+import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -17,8 +18,9 @@ from filelock import FileLock, Timeout
 
 from .errors import DataError, printable
 
-__all__ = ["Row", "Store", "key_of"]
+__all__ = ["Cell", "Row", "Store", "alone", "key_of", "replaced"]
 
+Cell = dict[str, Any]
 Row = dict[str, Any]
 
 _LONGEST = 300  # characters of a path in a message
@@ -35,7 +37,7 @@ COMMIT;
 """
 
 
-def key_of(cell: Mapping[str, Any]) -> str:
+def key_of(cell: Cell) -> str:
     """Return the text that a cell is known by: the same for equal cells, in any order of keys."""
     return json.dumps(cell, sort_keys=True)
 
@@ -60,7 +62,7 @@ class Store:
     @contextmanager
     def writing(cls, path: Path) -> Iterator[Self]:
         """Open a file to add rows; it is refused while another process does the same."""
-        with _alone(path), _connected(path, path.resolve().as_uri()) as connection:
+        with alone(path), _connected(path, path.resolve().as_uri()) as connection:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             if not connection.execute("SELECT name FROM sqlite_master").fetchone():
@@ -76,7 +78,7 @@ class Store:
         with _connected(path, f"{path.resolve().as_uri()}?mode=ro") as connection:
             yield cls(connection, path)
 
-    def add(self, cell: Mapping[str, Any], rows: Sequence[Row]) -> None:
+    def add(self, cell: Cell, rows: Sequence[Row]) -> None:
         """Commit the rows of a cell; a cell that is there already is left as it is."""
         key = key_of(cell)
         entries = [(key, place, json.dumps(row)) for place, row in enumerate(rows)]
@@ -85,11 +87,12 @@ class Store:
             if added.rowcount:
                 self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", entries)
 
-    def done(self) -> set[str]:
-        """Return the keys of the cells that are there."""
-        return {key for (key,) in self._connection.execute("SELECT cell FROM cells")}
+    def missing(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Return the cells that are not there yet."""
+        there = {key for (key,) in self._connection.execute("SELECT cell FROM cells")}
+        return [cell for cell in cells if key_of(cell) not in there]
 
-    def rows(self, cells: Sequence[Mapping[str, Any]] | None = None) -> list[Row]:
+    def rows(self, cells: Sequence[Cell] | None = None) -> list[Row]:
         """Return all rows or, in their order, those of some cells."""
         if cells is None:
             found = self._connection.execute("SELECT row FROM rows ORDER BY cell, place")
@@ -115,8 +118,8 @@ def _connected(path: Path, uri: str) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock that dies with the process, however it dies."""
+def alone(path: Path) -> Iterator[None]:
+    """Hold the right to write a file, by a lock that dies with the process, however it dies."""
     lock = FileLock(path.with_name(f"{path.name}.lock"), timeout=0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,3 +135,15 @@ def _alone(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def replaced(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file under another name and rename it: the old one stays until the new is whole."""
+    draft = path.with_name(f"{path.name}.new")
+    try:
+        write(draft)
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise DataError(f"cannot write {printable(path, _LONGEST)}: {error}") from error

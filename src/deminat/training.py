@@ -85,8 +85,8 @@ class Training:
 
     Args:
         batch: Joint pairs a step.
-        negatives: Unpaired partners for each. `None` takes all others of the batch where the
-            critic is separable, otherwise 4.
+        negatives: Unpaired partners for each; one less than `batch` takes all others of the
+            batch. `None` does so where the critic is separable, and otherwise takes 4.
         epochs: Passes over the training pairs.
         steps: Number of steps, instead of `epochs`.
         learning_rate: Of Adam, at its highest.

@@ -3,8 +3,8 @@
 from .accuracy import ACCURACY
 from .ruler import RULER
 from .runner import Bench, narrowed, run_bench
-from .speed import SPEED
+from .speed import CELLS, SPEED
 
 __all__ = ["BENCHES", "Bench", "narrowed", "run_bench"]
 
-BENCHES: dict[str, Bench] = {"speed": SPEED, **ACCURACY, **RULER}
+BENCHES: dict[str, Bench] = {"speed": SPEED, "cells": CELLS, **ACCURACY, **RULER}

@@ -10,20 +10,21 @@ from ..api import estimate, estimator_for
 from ..critics import MLPCritic
 from ..estimators import PAPER, Estimator
 from ..objectives import DEMI
+from ..store import Cell, Row
 from ..tasks import gaussian
 from ..transforms import Standardize
-from .runner import Bench, Row, mark
+from .runner import Bench, mark
 
 __all__ = ["ACCURACY"]
 
 RELEASED = {5.0: 4.576, 10.0: 8.741, 15.0: 14.276, 20.0: 17.720}  # the authors' checkpoints
 
 
-def _gaussian_cells(seeds: Sequence[int]) -> list[Row]:
+def _gaussian_cells(seeds: Sequence[int]) -> list[Cell]:
     return [{"truth": mi, "seed": s, "n": 160_000, "d": 20} for mi in RELEASED for s in seeds]
 
 
-def _gaussian_run(cell: Row) -> Row:
+def _gaussian_run(cell: Cell) -> Row:
     task = gaussian(cell["d"], cell["truth"])
     rng = np.random.default_rng([cell["seed"], int(cell["truth"])])
     (x, y), held = task.sample(cell["n"], rng), task.sample(10_240, rng)
@@ -44,11 +45,11 @@ def _gaussian_verdict(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _cap_cells(seeds: Sequence[int]) -> list[Row]:
+def _cap_cells(seeds: Sequence[int]) -> list[Cell]:
     return [{"truth": 8.0, "seed": s, "n": 32_000, "d": 20, "batch": 16} for s in seeds]
 
 
-def _cap_run(cell: Row) -> Row:
+def _cap_run(cell: Cell) -> Row:
     task = gaussian(cell["d"], cell["truth"])
     rng = np.random.default_rng([cell["seed"], 8])
     (x, y), held = task.sample(cell["n"], rng), task.sample(10_240, rng)
@@ -64,7 +65,7 @@ def _cap_verdict(rows: Sequence[Row]) -> list[str]:
     return [f"{mark(least > cap)} lowest estimate {least:.3f} nats, log(batch) is {cap:.3f}"]
 
 
-def _alpha_cells(seeds: Sequence[int]) -> list[Row]:
+def _alpha_cells(seeds: Sequence[int]) -> list[Cell]:
     return [
         {"truth": 2.0, "seed": s, "n": 10_000, "d": 5, "alpha": alpha}
         for s in seeds
@@ -72,7 +73,7 @@ def _alpha_cells(seeds: Sequence[int]) -> list[Row]:
     ]
 
 
-def _estimate_run(cell: Row) -> Row:
+def _estimate_run(cell: Cell) -> Row:
     task = gaussian(cell["d"], cell["truth"])
     x, y = task.sample(cell["n"], np.random.default_rng([cell["seed"], cell["d"]]))
     result = estimate(x, y, method=DEMI(cell.get("alpha", 0.5)), seed=cell["seed"])
@@ -95,7 +96,7 @@ def _alpha_verdict(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _independent_cells(seeds: Sequence[int]) -> list[Row]:
+def _independent_cells(seeds: Sequence[int]) -> list[Cell]:
     return [{"truth": 0.0, "seed": s, "n": 5_000, "d": 10} for s in seeds]
 
 

@@ -26,8 +26,9 @@ import numpy as np
 
 from ..api import estimate
 from ..plotting import save_errors, save_shares
+from ..store import Cell, Row
 from ..tasks import get, names
-from .runner import Bench, Row, mark
+from .runner import Bench, mark
 
 __all__ = ["RULER"]
 
@@ -60,7 +61,7 @@ _OFF_GAUSSIAN = {
 }
 
 
-def _bmi_cells(seeds: Sequence[int]) -> list[Row]:
+def _bmi_cells(seeds: Sequence[int]) -> list[Cell]:
     # Seeds vary slowest within a preset, so that a sweep cut short has whole runs.
     return [
         {"task": task, "n": n, "seed": seed, "preset": preset}
@@ -71,7 +72,7 @@ def _bmi_cells(seeds: Sequence[int]) -> list[Row]:
     ]
 
 
-def _highmi_cells(seeds: Sequence[int]) -> list[Row]:
+def _highmi_cells(seeds: Sequence[int]) -> list[Cell]:
     return [
         {"family": family, "task": task, "n": n, "seed": seed, "preset": "auto"}
         for seed in seeds
@@ -91,7 +92,7 @@ def _families() -> list[tuple[str, str, int]]:
     ]
 
 
-def _run(cell: Row) -> Row:
+def _run(cell: Cell) -> Row:
     """Return the estimate, the truth, what the oracle says, and the seconds of the estimate."""
     task = get(cell["task"])
     entropy = [cell["seed"], cell["n"], zlib.crc32(task.name.encode())]

@@ -1,24 +1,24 @@
-"""A bench is a list of cells, and each cell gives one row.
+"""A bench is a sweep whose every cell gives one row, and a verdict on the rows.
 
 A cell is a plain dictionary of what it takes to run it, and its row carries the same keys, so
-that a sweep can be cut short and taken up again from the rows on disk. Values are numbers or text.
+that rows can be kept in a CSV file to read, and a sweep goes on after those that are in it. Values
+are numbers or text.
 """
 
 import csv
-import os
+import io
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
+from ..store import Cell, Row, alone, replaced
+from ..sweeps import Sweep, matching, run_sweep
 
-from ..experiments.sweep import matching
-
-__all__ = ["Bench", "Row", "mark", "narrowed", "run_bench"]
-
-Row = dict[str, Any]
+__all__ = ["Bench", "mark", "narrowed", "run_bench"]
 
 
 @dataclass(frozen=True)
@@ -37,33 +37,29 @@ class Bench:
     """
 
     claim: str
-    cells: Callable[[Sequence[int]], list[Row]]
-    run: Callable[[Row], Row]
+    cells: Callable[[Sequence[int]], list[Cell]]
+    run: Callable[[Cell], Row]
     verdict: Callable[[Sequence[Row]], list[str]]
     runs: int
     jobs: int = 2
     figure: Callable[[Path, Sequence[Row]], None] | None = None
 
 
-def run_bench(bench: Bench, seeds: Sequence[int], out: Path | None, jobs: int) -> Iterator[Row]:
-    """Yield the rows of a bench: first those that `out` holds, then new ones as they come.
+def run_bench(
+    bench: Bench, seeds: Sequence[int], out: Path | None, *, jobs: int, **how: Any
+) -> list[Row]:
+    """Run what is missing of a bench and return its rows, in the order of its cells.
 
     Args:
         bench: What to measure.
         seeds: A run for each.
-        out: CSV file to read and append to.
+        out: CSV file to go on after.
         jobs: Processes to use.
+        **how: As of `run_sweep`.
     """
-    cells = bench.cells(seeds)
-    done = _known(out) if out else []
-    for cell in cells:
-        yield from (row for row in done if _is_of(row, cell))
-    todo = [cell for cell in cells if not any(_is_of(row, cell) for row in done)]
-    tasks = (delayed(_timed)(bench.run, cell, jobs) for cell in todo)
-    for row in Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks):
-        if out:
-            _append(out, row)
-        yield row
+    sweep = Sweep(bench.cells(seeds), partial(_timed, bench.run, jobs))
+    with alone(out) if out else nullcontext():
+        return run_sweep(sweep, _Table(out), jobs=jobs, **how)
 
 
 def narrowed(bench: Bench, only: Sequence[str]) -> Bench:
@@ -81,26 +77,43 @@ def mark(holds: bool) -> str:
     return "ok  " if holds else "MISS"
 
 
-def _timed(run: Callable[[Row], Row], cell: Row, jobs: int) -> Row:
+def _timed(run: Callable[[Cell], Row], jobs: int, cell: Cell) -> list[Row]:
     start = time.perf_counter()
     row = {**cell, **run(cell)}
     row.setdefault("seconds", time.perf_counter() - start)
-    return {**row, "seconds": round(row["seconds"], 2), "jobs": jobs}
+    return [{**row, "seconds": round(row["seconds"], 2), "jobs": jobs}]
 
 
-def _is_of(row: Row, cell: Row) -> bool:
-    return all(row.get(key) == value for key, value in cell.items())
+class _Table:
+    """Rows in a CSV file, which is replaced by a longer one with each row; `None` keeps none.
+
+    A file that a kill would leave with half a row is no place to go on from.
+    """
+
+    def __init__(self, path: Path | None):
+        self.path = path
+        self.table = _read(path) if path and path.exists() else []
+
+    def missing(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Return the cells that have no row."""
+        return [cell for cell in cells if not self.rows([cell])]
+
+    def add(self, cell: Cell, rows: Sequence[Row]) -> None:
+        """Put rows at the end."""
+        self.table += rows
+        if self.path:
+            replaced(self.path, lambda draft: draft.write_text(_text(self.table), "utf-8"))
+
+    def rows(self, cells: Sequence[Cell]) -> list[Row]:
+        """Return the rows of some cells, in their order."""
+        return [row for cell in cells for row in self.table if cell.items() <= row.items()]
 
 
-def _known(out: Path) -> list[Row]:
-    return [{key: _value(text) for key, text in row.items() if text} for row in _texts(out)]
-
-
-def _texts(out: Path) -> list[dict[str, str]]:
-    if not out.exists():
-        return []
-    with out.open(newline="") as file:
-        return list(csv.DictReader(file))
+def _read(path: Path) -> list[Row]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            {key: _value(text) for key, text in row.items() if text} for row in csv.DictReader(file)
+        ]
 
 
 def _value(text: str) -> int | float | str:
@@ -112,23 +125,10 @@ def _value(text: str) -> int | float | str:
     return text
 
 
-def _append(out: Path, row: Row) -> None:
-    before = _texts(out)
-    columns = list(dict.fromkeys([*(before[0] if before else ()), *row]))
-    if not before or len(columns) > len(before[0]):
-        _write_anew(out, columns, before)
-    with out.open("a", newline="") as file:
-        csv.DictWriter(file, columns).writerow(row)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _write_anew(out: Path, columns: list[str], rows: list[dict[str, str]]) -> None:
-    """Write a header, maybe a wider one than there was, and the rows; all or nothing."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(f"{out.name}.new")
-    with draft.open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
-    draft.replace(out)
+def _text(rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -9,6 +9,9 @@ Three clocks, in turns, in one process on one thread, so that a busy machine slo
   of the demo that the paper's authors released: a Python loop that concatenates row by row.
 
 The figure of a clock is the median over rounds of the mean time of a step.
+
+`cells` takes whole cells of the paper's tables instead, drawing, training and reading: their time
+by step beside the products of their steps, alone and two at a time.
 """
 
 import statistics
@@ -17,26 +20,31 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
+from joblib import Parallel, delayed, parallel_config
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from ..critics import MLPCritic
+from ..experiments.gaussian import run_gaussian
 from ..gradients import batch_loss
 from ..objectives import DEMI
 from ..pairs import batches
+from ..store import Cell, Row
 from ..training import Training, one_thread, train
-from .runner import Bench, Row, mark
+from .runner import Bench, mark
 
-__all__ = ["SPEED"]
+__all__ = ["CELLS", "SPEED"]
+
 _BATCH, _DIM, _HIDDEN = 64, 20, 256
 _ROWS = 16_000
+_CLOCKS = "limit_ms", "cell_ms"
 
 
-def _rounds(seeds: Sequence[int]) -> list[Row]:
+def _rounds(seeds: Sequence[int]) -> list[Cell]:
     return [{"round": seed, "steps": 200} for seed in seeds]
 
 
-def _time_round(cell: Row) -> Row:
+def _time_round(cell: Cell) -> Row:
     """Return the milliseconds that a step takes by each clock."""
     x, y = torch.randn(2, _ROWS, _DIM, generator=torch.Generator().manual_seed(cell["round"]))
     clocks = {"limit": _limit(), "deminat": _deminat(x, y), "plain": _plain(x, y)}
@@ -66,22 +74,26 @@ def _verdict(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _limit() -> Callable[[int], None]:
-    rows = 2 * _BATCH
+def _limit(rows: int = 2 * _BATCH, first: int | None = None) -> Callable[[int], None]:
+    """Return the products of a step on so many pairs, the first layer on fewer rows if told."""
     widths = [2 * _DIM, _HIDDEN, _HIDDEN, 1]
-    inputs = [torch.randn(rows, w) for w in widths]
-    weights = [torch.randn(o, i) for i, o in pairwise(widths)]
-    outs = [torch.empty_like(a) for a in inputs]
-    grads = [torch.empty_like(w) for w in weights]
+    heights = [first or rows, rows, rows]
+    layers = [
+        (torch.randn(n, i), torch.randn(o, i), torch.randn(n, o))
+        for n, (i, o) in zip(heights, pairwise(widths), strict=True)
+    ]
+    room = [
+        (torch.empty(o.shape), torch.empty(w.shape), torch.empty(a.shape)) for a, w, o in layers
+    ]
 
     def run(steps: int) -> None:
         for _ in range(steps):
-            for i, w in enumerate(weights):
-                torch.mm(inputs[i], w.T, out=outs[i + 1])
-            for i, w in enumerate(weights):
-                torch.mm(inputs[i + 1].T, inputs[i], out=grads[i])
+            for (a, w, _), (out, _, _) in zip(layers, room, strict=True):
+                torch.mm(a, w.T, out=out)
+            for i, ((a, w, slopes), (_, grad, back)) in enumerate(zip(layers, room, strict=True)):
+                torch.mm(slopes.T, a, out=grad)
                 if i > 0:  # the data need no gradient
-                    torch.mm(inputs[i + 1], w, out=outs[i])
+                    torch.mm(slopes, w, out=back)
 
     return run
 
@@ -128,11 +140,81 @@ def _shifted(y: Tensor) -> Tensor:
     return shifted
 
 
+# Of each training: pairs to train on, steps, pairs a step, rows of the first layer if fewer.
+_CELLS = {
+    "demi(0.5)": (16_000, 5_000, 64, None),
+    "mine": (8_000, 2_500, 128, None),
+    "infonce": (3_200, 1_000, 64 * 64, 64),
+}
+
+
+def _cells(seeds: Sequence[int]) -> list[Cell]:
+    return [
+        {"training": training, "at_once": at_once, "round": seed}
+        for seed in seeds
+        for training in _CELLS
+        for at_once in (1, 2)
+    ]
+
+
+def _time_cells(cell: Cell) -> Row:
+    """Return the milliseconds a step of a cell, and of its products, so many at a time."""
+    with parallel_config(backend="loky"):
+        timed = Parallel(n_jobs=cell["at_once"])(
+            delayed(_time_cell)(cell["training"], 2 * cell["round"] + i)
+            for i in range(cell["at_once"])
+        )
+    limit, ours = zip(*timed, strict=True)
+    return {"limit_ms": statistics.mean(limit), "cell_ms": statistics.mean(ours)}
+
+
+def _time_cell(training: str, draw: int) -> tuple[float, float]:
+    n, steps, rows, first = _CELLS[training]
+    products = _limit(rows, first)
+    some = max(1, steps // 10)
+    with one_thread():
+        products(some)
+        limit = _milliseconds(products, some)
+        (row, *_) = run_gaussian(
+            {"kind": "normal", "d": _DIM, "n": n, "truth": 10.0, "draw": draw, "training": training}
+        )
+        limit = (limit + _milliseconds(products, some)) / 2  # before and after
+    return limit, row["seconds"] / steps * 1e3
+
+
+def _cells_verdict(rows: Sequence[Row]) -> list[str]:
+    lines = []
+    for training in dict.fromkeys(row["training"] for row in rows):
+        limit, ours = ({n: _median(rows, training, n, key) for n in (1, 2)} for key in _CLOCKS)
+        share, slower, floor = limit[1] / ours[1], ours[2] / ours[1] - 1, limit[2] / limit[1] - 1
+        lines += [
+            f"{mark(share >= 0.5)} {training}: a step of a cell takes {ours[1]:.2f} ms, its matrix "
+            f"products {limit[1]:.2f} ms: {share:.0%} of the limit (at least 50%)",
+            f"{mark(slower <= 0.15)} {training}: two at a time take {slower:.0%} longer (at most "
+            f"15%); matrix products alone {floor:.0%}",
+        ]
+    return lines
+
+
+def _median(rows: Sequence[Row], training: str, at_once: int, key: str) -> float:
+    of = [row for row in rows if (row["training"], row["at_once"]) == (training, at_once)]
+    return float(statistics.median(row[key] for row in of))
+
+
 SPEED = Bench(
     "a training step is near the matrix products that it consists of",
     _rounds,
     _time_round,
     _verdict,
     runs=15,
+    jobs=1,
+)
+
+CELLS = Bench(
+    "a cell of the paper's tables is near its matrix products, and two do not slow each other",
+    _cells,
+    _time_cells,
+    _cells_verdict,
+    runs=3,
     jobs=1,
 )

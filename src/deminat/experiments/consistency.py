@@ -29,10 +29,9 @@ from ..estimators import PAPER, Estimator
 from ..inputs import as_sample
 from ..objectives import DEMI, SMILE, InfoNCE, Objective
 from ..scores import read
-from ..store import Row
+from ..store import Cell, Row
 from ..training import Training
 from ..transforms import AsIs
-from .sweep import Cell
 
 __all__ = ["ConsistencyStudy", "ratios", "run_consistency"]
 

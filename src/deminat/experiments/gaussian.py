@@ -31,9 +31,8 @@ from ..inputs import as_sample
 from ..objectives import CCMI, DEMI, MINE, SMILE, InfoNCE, Objective
 from ..results import MIResult
 from ..scores import read
-from ..store import Row
+from ..store import Cell, Row
 from ..tasks import cubic, gaussian
-from .sweep import Cell
 
 __all__ = ["HELD_OUT", "GaussianStudy", "run_gaussian"]
 

@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..critics import MLPCritic, all_pairs
+from ..critics import MLPCritic
 from ..errors import TrainingError
+from ..gradients import all_pairs_loss
 from ..objectives import DEMI, SMILE, Objective
-from ..store import Row
+from ..store import Cell, Row
 from ..tasks import gaussian
 from ..training import Training, one_thread, train
-from .sweep import Cell
 
 __all__ = ["LongRunStudy", "run_longrun"]
 
@@ -51,7 +51,7 @@ class LongRunStudy:
     d: int = 20
     batch: int = 64
     steps: int = 100_000
-    every: int = 10
+    every: int = 20
     reps: int = 1
     scale: float = 1.0
 
@@ -96,8 +96,7 @@ def _curves(cell: Cell) -> tuple[list[int], list[list[float]]]:
     curves: list[list[float]] = [[] for _ in _READ]
     taken = count()
 
-    def read_and_lose(batch: tuple[Tensor, Tensor]) -> Tensor:
-        joint, product = all_pairs(critic, *batch)
+    def read_and_lose(joint: Tensor, product: Tensor) -> Tensor:
         step = next(taken)
         if step % cell["every"] == 0:
             steps.append(step)
@@ -109,7 +108,8 @@ def _curves(cell: Cell) -> tuple[list[int], list[list[float]]]:
     with one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell["draw"])
         critic = MLPCritic((cell["d"],), (cell["d"],))
-        history = train(critic, read_and_lose, _fresh(cell), cell["steps"], settings)
+        of_pairs = all_pairs_loss(critic, read_and_lose)
+        history = train(critic, lambda b: of_pairs(*b), _fresh(cell), cell["steps"], settings)
     if history.restarts:  # the curve would be that of several trainings
         raise TrainingError("the loss was not finite")
     return steps, curves

@@ -1,6 +1,5 @@
 """What `deminat paper` runs, and what it writes of the rows."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -8,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import polars as pl
 
-from ..errors import DataError, printable
-from ..store import Row, Store, key_of
+from ..errors import DataError
+from ..store import Cell, Row, Store, key_of, replaced
+from ..sweeps import Sweep, matching, run_sweep
 from .consistency import ConsistencyStudy, ratios, run_consistency
 from .figures import COLOURS, draw_consistency, draw_gaussian, draw_longrun
 from .gaussian import GaussianStudy, run_gaussian
 from .longrun import LongRunStudy, run_longrun
-from .sweep import Cell, Sweep, matching, run_sweep
 from .tables import Table, latex, markdown, spread
 
 if TYPE_CHECKING:
@@ -77,22 +76,44 @@ def run_paper(
     sweep: Sweep,
     folder: Path,
     **how: Any,
-) -> None:
-    """Run what is missing, and write all rows, and tables and figures of those like the sweep's.
+) -> list[Row]:
+    """Run what is missing; write all rows, with tables and figures of those like the sweep's.
 
     Args:
         name: What files are called.
         experiment: What is run.
         sweep: Its cells.
-        folder: Where to.
+        folder: Where to. If there are rows in a CSV file alone, as in a clone, it goes on there.
         **how: As of `run_sweep`.
+
+    Returns:
+        The rows of the tables and figures.
     """
-    with Store.writing(folder / f"{name}.sqlite") as store:
+    path = folder / name
+    with Store.writing(path.with_name(f"{name}.sqlite")) as store:
+        if not store.rows():
+            _take_up(store, path.with_name(f"{name}.csv"), list(sweep.cells[0]))
         try:
             run_sweep(sweep, store, **how)
         finally:  # what there is, also when some cells failed
             rows = sorted(experiment.derived(store.rows()), key=_place)
-            _write(experiment, rows, experiment.shown(rows, sweep.cells), folder / name)
+            shown = experiment.shown(rows, sweep.cells)
+            _write(experiment, rows, shown, path)
+    return shown
+
+
+def _take_up(store: Store, path: Path, keys: list[str]) -> None:
+    """Put the rows of a CSV file that `_write` wrote into an empty store."""
+    if not path.exists():
+        return
+    frame = pl.read_csv(path, infer_schema_length=None)
+    if "step" in frame.columns:  # one line a point
+        curve = [pl.col("step"), pl.col("estimate")]
+        others = [column for column in frame.columns if column not in ("step", "estimate")]
+        joined = frame.group_by(others, maintain_order=True).agg(curve)
+        frame = joined.select(frame.columns)
+    for values, rows in frame.group_by(keys, maintain_order=True):
+        store.add(dict(zip(keys, values, strict=True)), rows.to_dicts())
 
 
 def _write(experiment: Experiment, rows: list[Row], shown: list[Row], path: Path) -> None:
@@ -112,19 +133,7 @@ def _write(experiment: Experiment, rows: list[Row], shown: list[Row], path: Path
         "svg": lambda to: figure.savefig(to, format="svg"),
     }
     for suffix, write in writers.items():
-        _replaced(path.with_name(f"{path.name}.{suffix}"), write)
-
-
-def _replaced(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write a file under another name and rename it: the old one stays until the new is whole."""
-    draft = path.with_name(f"{path.name}.new")
-    try:
-        write(draft)
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise DataError(f"cannot write {printable(path, 300)}: {error}") from error
+        replaced(path.with_name(f"{path.name}.{suffix}"), write)
 
 
 def _place(row: Row) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ A cell is a plain dictionary of names and numbers, and all that its rows depend 
 included: so rows are the same wherever a cell is run, here or on a cluster, first or last. Cells
 are handed out one by one and their rows are committed as they come back, by this process alone. A
 sweep that is killed loses the cells in the making, and goes on where it was when called again.
+Rows also tell of what version of deminat they are, and on what processor they were made.
 """
 
 import threading
@@ -12,18 +13,17 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Protocol
 
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
-from .. import __version__
-from ..errors import DataError, TrainingError, printable
-from ..store import Row, Store, key_of
+from . import __version__
+from .errors import DataError, TrainingError, printable
+from .origin import origin
+from .store import Cell, Row, key_of
 
-__all__ = ["Cell", "Sweep", "matching", "run_sweep"]
-
-Cell = dict[str, Any]
+__all__ = ["Rows", "Sweep", "matching", "run_sweep"]
 
 _ONE_AT_A_TIME = threading.Lock()
 _PATIENCE = 10.0  # seconds that workers may take to report
@@ -42,9 +42,25 @@ class Sweep:
     run: Callable[[Cell], list[Row]]
 
 
+class Rows(Protocol):
+    """Where rows are kept."""
+
+    def missing(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Return the cells that are not there yet."""
+        ...
+
+    def add(self, cell: Cell, rows: Sequence[Row]) -> None:
+        """Keep the rows of a cell, all or none."""
+        ...
+
+    def rows(self, cells: Sequence[Cell]) -> list[Row]:
+        """Return the rows of some cells, in their order."""
+        ...
+
+
 def run_sweep(
     sweep: Sweep,
-    store: Store,
+    store: Rows,
     *,
     jobs: int = 1,
     cluster: str | None = None,
@@ -61,8 +77,7 @@ def run_sweep(
 
     Cells that fail are tried again the next time; they are told when all others are done.
     """
-    known = store.done()
-    todo = [cell for cell in sweep.cells if key_of(cell) not in known]
+    todo = store.missing(sweep.cells)
     finished, failed = len(sweep.cells) - len(todo), []
     if progress and sweep.cells:
         progress(finished / len(sweep.cells))
@@ -138,7 +153,7 @@ def _outcome(run: Callable[[Cell], list[Row]], cell: Cell) -> Outcome:
     """
     with _ONE_AT_A_TIME, threadpool_limits(1), parallel_config(backend="sequential"):
         try:
-            return cell, run(cell)
+            return cell, [{**row, **origin()} for row in run(cell)]
         except (DataError, TrainingError) as error:  # the others go on
             return cell, str(error)
 

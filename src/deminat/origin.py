@@ -1,0 +1,61 @@
+"""Where rows come from: the version and commit of deminat, and the processor."""
+
+import os
+import platform
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from . import __version__
+
+__all__ = ["origin"]
+
+_PATIENCE = 10.0  # seconds
+
+
+@cache
+def origin() -> dict[str, str]:
+    """Return the version, with the commit if this is a clone, and the processor."""
+    return {"version": _version(), "machine": f"{_processor()}, {os.cpu_count()} cores"}
+
+
+def _version() -> str:
+    """Return the version, and after it the commit; `changed` if files differ from that."""
+    commit = _git("rev-parse", "--short=12", "HEAD") if _is_clone() else ""
+    if not commit:
+        return __version__
+    changed = " changed" if _git("status", "--porcelain", "--untracked-files=no", "--", ".") else ""
+    return f"{__version__} {commit}{changed}"
+
+
+def _is_clone() -> bool:
+    """Tell a clone from an installation into somebody else's repository."""
+    inside = _git("ls-files", "--", "__init__.py")
+    return bool(inside)
+
+
+def _git(*arguments: str) -> str:
+    """Return what git says of this package, nothing if there is no git."""
+    try:
+        asked = subprocess.run(
+            ["git", *arguments],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return asked.stdout.strip()
+
+
+def _processor() -> str:
+    """Return its name as the system gives it."""
+    try:
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        told = ""
+    named = re.search(r"^model name\s*:\s*(.+)$", told, re.MULTILINE)
+    return named[1] if named else platform.processor() or platform.machine()
