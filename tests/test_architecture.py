@@ -19,6 +19,7 @@ PATH = [
     "errors",
     "results",
     "copies",
+    "serial",
     "inputs",
     "files",
     "datasets",

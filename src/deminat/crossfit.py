@@ -23,7 +23,7 @@ from .errors import DataError
 from .fitting import told
 from .inputs import Sample
 from .scores import Scores
-from .splits import folds
+from .splits import folds, others
 from .training import History, Progress, share_of
 
 __all__ = ["CrossFit", "FittedOnPairs", "cross_fit"]
@@ -97,7 +97,8 @@ def cross_fit(
         n_jobs: Processes to use, as in joblib; the outcome does not depend on it.
         progress: Called with the share of the work that is done.
     """
-    parts = folds(len(sample), count, np.random.default_rng(estimator.seed), sample.labels)
+    rng = np.random.default_rng(estimator.seed)
+    parts = folds(len(sample), count, rng, sample.labels, sample.times)
     seeds = np.random.SeedSequence(estimator.seed).generate_state(count).tolist()
     k = min(k, *(len(part) - 1 for part in parts))
     if k < 1:
@@ -133,7 +134,7 @@ def _fit_and_score(
     k: int,
     progress: Progress | None,
 ) -> tuple[Scores, float, History]:
-    rest = sample.take(np.setdiff1d(np.arange(len(sample)), part))
+    rest = sample.take(others(len(sample), part, sample.times, sample.gap))
     fitted = estimator.fit_sample(rest, progress)
     training_mean = float(fitted.joint(rest).mean())
     return fitted.scores(sample.take(part), k), training_mean, fitted.history_

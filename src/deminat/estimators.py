@@ -197,6 +197,18 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             joint = joint_scores(self.critic_, *self.scales_(sample))
         return joint.double().numpy() - self.offset_
 
+    def halves(self, sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return (n, r) of x and of y, whose inner products are scores, of a separable critic."""
+        critic, (x, y) = self.critic_, self.scales_(sample)
+        if isinstance(critic, ClosedForm) and critic.components == 1:
+            return x[:, -critic.columns :].double().numpy(), y[
+                :, -critic.columns :
+            ].double().numpy()
+        if not is_separable(critic):
+            raise ValueError("only a separable critic has halves")
+        with one_thread(), torch.no_grad():
+            return critic.left(x).double().numpy(), critic.right(y).double().numpy()
+
     def scored_negatives(self) -> int:
         """Return how many unpaired partners a held-out pair gets: InfoNCE's ceiling needs all."""
         if isinstance(self.objective, InfoNCE):

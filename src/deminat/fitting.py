@@ -113,7 +113,8 @@ def hold_out(
     if stopping is None:
         return sample, None
     rng = np.random.default_rng(seed)
-    rows, held = split_off(len(sample), stopping.held_out, rng, sample.labels)
+    about = sample.labels, sample.times, sample.gap
+    rows, held = split_off(len(sample), stopping.held_out, rng, *about)
     return sample.take(rows), sample.take(held)
 
 

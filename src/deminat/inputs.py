@@ -12,10 +12,13 @@ from typing import Any, Literal
 import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from .copies import label_copies
 from .errors import DataError, printable
 from .results import Caution
+from .serial import gap_between, serial_cautions
 
 __all__ = ["LEAST_PAIRS", "UNNAMED", "NanPolicy", "Sample", "as_sample"]
 
@@ -34,8 +37,11 @@ class Sample:
         y: (n, ...), float64.
         x_names: What messages call the columns of x.
         y_names: What messages call the columns of y.
-        labels: (n,) integers, equal for rows that are copies of one observation; `None`
+        labels: (n,) integers, equal for rows of one group or copies of one observation; `None`
             where every row stands for itself.
+        copies: (n,) the same for copies alone.
+        times: (n,) the place of each row in the order of time; `None` where there is none.
+        gap: Rows to leave out between blocks of rows in that order.
         warnings: What was mended on the way.
     """
 
@@ -44,6 +50,9 @@ class Sample:
     x_names: tuple[str, ...] = ()
     y_names: tuple[str, ...] = ()
     labels: NDArray[np.int64] | None = None
+    copies: NDArray[np.int64] | None = None
+    times: NDArray[np.int64] | None = None
+    gap: int = 0
     warnings: tuple[Caution, ...] = ()
 
     def __len__(self) -> int:
@@ -51,8 +60,14 @@ class Sample:
 
     def take(self, rows: NDArray[np.int64]) -> "Sample":
         """Return the pairs at `rows`."""
-        labels = None if self.labels is None else self.labels[rows]
-        return replace(self, x=self.x[rows], y=self.y[rows], labels=labels)
+        return replace(
+            self,
+            x=self.x[rows],
+            y=self.y[rows],
+            labels=_taken(self.labels, rows),
+            copies=_taken(self.copies, rows),
+            times=_taken(self.times, rows),
+        )
 
     def without_constants(self) -> "Sample":
         """Return the sample less its constant columns; of an all-constant side one stays."""
@@ -66,12 +81,26 @@ class Sample:
         return any(bool((a == a[:1]).all()) for a in (self.x, self.y))
 
 
-def as_sample(x: Any, y: Any, *, nan: NanPolicy = "raise", least: int = 2) -> Sample:
+def _taken(about: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    return None if about is None else about[rows]
+
+
+def as_sample(
+    x: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    order: Any = None,
+    nan: NanPolicy = "raise",
+    least: int = 2,
+) -> Sample:
     """Check two aligned collections of values and make them a `Sample`.
 
     Args:
         x: Array, tensor, frame, series or list; (n,), (n, d) or (n, c, h, w).
         y: The same number of rows.
+        groups: (n,) numbers or names, equal for rows that belong together, such as a subject's.
+        order: (n,) times, or `True` if rows are in the order of time.
         nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
         least: The smallest usable number of pairs.
     """
@@ -88,13 +117,90 @@ def as_sample(x: Any, y: Any, *, nan: NanPolicy = "raise", least: int = 2) -> Sa
         if nan == "raise":
             raise DataError(_missing(x, x_names, "x") or _missing(y, y_names, "y"))
         warnings = (_omitted(int((~finite).sum()), len(finite)),)
-        x, y = x[finite], y[finite]
+    grouped, times = _group_codes(groups, finite), _places(order, finite)
+    if grouped is not None and times is not None:
+        raise DataError(
+            "groups and order were both given: pass groups for rows that belong together, or order "
+            "for one series in time"
+        )
+    x, y = x[finite], y[finite]
     if len(x) < least:
         raise DataError(
             f"{len(x)} pairs are too few (n_samples = {len(x)}): at least {least} are needed"
         )
-    labels, told = label_copies(x, y)
-    return Sample(x, y, x_names, y_names, labels, warnings + told)
+    copies, told = label_copies(x, y)
+    warnings += told
+    if grouped is None and times is None:
+        warnings += serial_cautions(*_without_copies(x, y, copies))
+    return Sample(
+        x,
+        y,
+        x_names,
+        y_names,
+        labels=_joined(grouped, copies),
+        copies=copies,
+        times=times,
+        gap=0 if times is None else gap_between(x[times.argsort()], y[times.argsort()]),
+        warnings=warnings,
+    )
+
+
+def _group_codes(groups: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    """Return an integer for each row that is kept, equal within a group."""
+    if groups is None:
+        return None
+    names = _column(groups, keep, "groups")
+    if any(v is None or v != v for v in names):
+        raise DataError("groups has missing values; give every row a group, or leave the row out")
+    texts = np.array([str(v) for v in names]) if names.dtype == object else names
+    codes = np.unique(texts, return_inverse=True)[1].astype(np.int64)
+    if codes.max() == 0:
+        raise DataError("all rows are of one group: nothing can be held out; leave groups out")
+    return codes
+
+
+def _places(order: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    """Return the place in time of each row that is kept, counted from 0."""
+    if order is None or order is False:
+        return None
+    if order is True:
+        return np.arange(int(keep.sum()))
+    times = _column(order, keep, "order")
+    if times.dtype.kind not in "biufmM" or not (times == times).all():
+        raise DataError("order must be times or numbers without gaps, or True if rows are in order")
+    return np.argsort(np.argsort(times, kind="stable"), kind="stable").astype(np.int64)
+
+
+def _column(value: Any, keep: NDArray[np.bool_], name: str) -> NDArray[Any]:
+    """Return one value for each row that is kept."""
+    frame = nw.from_native(value, pass_through=True, allow_series=True)
+    column = frame.to_numpy() if isinstance(frame, nw.Series) else np.asarray(value)
+    if column.shape != keep.shape:
+        raise DataError(
+            f"{name} has shape {column.shape}; pass one value for each of the {len(keep)} rows"
+        )
+    return np.asarray(column[keep])
+
+
+def _joined(
+    groups: NDArray[np.int64] | None, copies: NDArray[np.int64] | None
+) -> NDArray[np.int64] | None:
+    """Return labels that are equal for rows of one group, and for groups that share a copy."""
+    if groups is None or copies is None:
+        return copies if groups is None else groups
+    rows, first = np.arange(len(groups)), groups.max() + 1
+    size = int(first + copies.max() + 1)
+    linked = coo_array((np.ones(len(rows)), (groups, first + copies)), shape=(size, size))
+    return np.asarray(connected_components(linked)[1][groups], dtype=np.int64)
+
+
+def _without_copies(
+    x: NDArray[np.float64], y: NDArray[np.float64], copies: NDArray[np.int64] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if copies is None:
+        return x, y
+    first = np.sort(np.unique(copies, return_index=True)[1])
+    return x[first], y[first]
 
 
 def _side(value: Any, side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:

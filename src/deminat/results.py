@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COVERS", "Caution", "MIResult", "Unit", "nats_to"]
+__all__ = ["COVERS", "Caution", "IndependenceResult", "MIResult", "Unit", "nats_to", "shown_p"]
 
 Unit = Literal["nats", "bits"]
 
@@ -126,6 +126,39 @@ class MIResult:
             "warnings": [asdict(w) for w in self.warnings],
             "diagnostics": _finite(dict(self.diagnostics)),
         }
+
+
+@dataclass(frozen=True)
+class IndependenceResult:
+    """A test of independence.
+
+    Args:
+        p_value: How often independent x and y would look at least as dependent.
+        statistic: Mean score of pairs above that of permuted ones, in nats.
+        n: Number of pairs.
+        permutations: That each part was compared with; 0 where one side is constant.
+        warnings: What to know before trusting the p-value.
+    """
+
+    p_value: float
+    statistic: float
+    n: int
+    permutations: int
+    warnings: tuple[Caution, ...] = ()
+
+    def __str__(self) -> str:
+        line = f"{shown_p(self.p_value)}  n={self.n}  {self.permutations} permutations"
+        codes = ", ".join(w.code for w in self.warnings)
+        return f"{line}  warnings: {codes}" if codes else line
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {**asdict(self), "warnings": [asdict(w) for w in self.warnings]}
+
+
+def shown_p(p: float) -> str:
+    """Return a p-value as it is printed."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def _finite(value: Any) -> Any:
