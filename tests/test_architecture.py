@@ -40,6 +40,7 @@ PATH = [
     "estimators",
     "flows",
     "classical",
+    "inference",
     "api",
     "plotting",
     "doctor",
@@ -86,7 +87,7 @@ def test_imports_go_along_the_path(path):
 
 def test_the_import_test_can_see_an_import():
     assert {"errors", "results"} <= imported_rooms(SOURCE / "inputs.py")
-    assert "api" in imported_rooms(SOURCE / "cli.py")  # inside a function
+    assert "api" in imported_rooms(SOURCE / "cli" / "answers.py")  # inside a function
     assert "critics" in imported_rooms(SOURCE / "bench" / "speed.py")
 
 

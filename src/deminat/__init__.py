@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from .errors import DataError, TrainingError
     from .estimators import AUTO, PAPER, Estimator
     from .flows import GM
+    from .inference import independence_test
     from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE
     from .reference import GaussianCopula, choose_start
-    from .results import Caution, MIResult
+    from .results import Caution, IndependenceResult, MIResult
     from .training import EarlyStopping, Training
     from .transforms import RankToNormal, Robust, Standardize, Views
 
@@ -33,9 +34,10 @@ _ROOMS = {
     "errors": ("DataError", "TrainingError"),
     "estimators": ("AUTO", "PAPER", "Estimator"),
     "flows": ("GM",),
+    "inference": ("independence_test",),
     "objectives": ("CCMI", "DEMI", "JSD", "MINE", "NWJ", "SMILE", "InfoNCE"),
     "reference": ("GaussianCopula", "choose_start"),
-    "results": ("Caution", "MIResult"),
+    "results": ("Caution", "IndependenceResult", "MIResult"),
     "training": ("EarlyStopping", "Training"),
     "transforms": ("RankToNormal", "Robust", "Standardize", "Views"),
 }
@@ -60,6 +62,7 @@ __all__ = [
     "Estimator",
     "Gaussian",
     "GaussianCopula",
+    "IndependenceResult",
     "InfoNCE",
     "MIResult",
     "MLPCritic",
@@ -75,6 +78,7 @@ __all__ = [
     "compare",
     "datasets",
     "estimate",
+    "independence_test",
     "tasks",
 ]
 

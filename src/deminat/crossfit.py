@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .errors import DataError
-from .fitting import told
+from .fitting import Tables, told
 from .inputs import Sample
 from .scores import Scores
 from .splits import folds, others
@@ -47,6 +47,10 @@ class FittedOnPairs(Protocol):
         """Score the pairs of a sample alone."""
         ...
 
+    def tables(self, sample: Sample) -> Tables:
+        """Score each x of blocks of independent rows with each y, (draws, blocks, 8, 8)."""
+        ...
+
 
 @dataclass(frozen=True)
 class CrossFit:
@@ -57,12 +61,14 @@ class CrossFit:
         histories: One training per fold.
         fold_means: Mean joint score of each fold, in nats.
         training_means: The same of the rows that its model was given to train on.
+        tables: (draws, blocks, 8, 8) of each fold, scores of each x of a block with each y.
     """
 
     scores: Scores
     histories: tuple[History, ...]
     fold_means: tuple[float, ...]
     training_means: tuple[float, ...]
+    tables: tuple[Tables, ...]
 
     @property
     def optimism(self) -> float:
@@ -115,16 +121,20 @@ def cross_fit(
         for i, (part, fold_seed) in enumerate(zip(parts, seeds, strict=True))
     )
     joint, product = np.empty(len(sample)), np.empty((len(sample), k))
-    histories, training_means = [], []
+    histories, training_means, tables = [], [], []
     outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    for i, (part, (scores, training_mean, history)) in enumerate(zip(parts, outcomes, strict=True)):
+    for i, (part, outcome) in enumerate(zip(parts, outcomes, strict=True)):
+        scores, table, training_mean, history = outcome
         joint[part], product[part] = scores.joint, scores.product
         histories.append(history)
         training_means.append(training_mean)
+        tables.append(table)
         if progress:
             progress((i + 1) / count)
     means = tuple(float(joint[part].mean()) for part in parts)
-    return CrossFit(Scores(joint, product), tuple(histories), means, tuple(training_means))
+    return CrossFit(
+        Scores(joint, product), tuple(histories), means, tuple(training_means), tuple(tables)
+    )
 
 
 def _fit_and_score(
@@ -133,8 +143,9 @@ def _fit_and_score(
     part: NDArray[np.int64],
     k: int,
     progress: Progress | None,
-) -> tuple[Scores, float, History]:
+) -> tuple[Scores, Tables, float, History]:
     rest = sample.take(others(len(sample), part, sample.times, sample.gap))
     fitted = estimator.fit_sample(rest, progress)
     training_mean = float(fitted.joint(rest).mean())
-    return fitted.scores(sample.take(part), k), training_mean, fitted.history_
+    held = sample.take(part)
+    return fitted.scores(held, k), fitted.tables(held), training_mean, fitted.history_

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils import Tags
 from torch import Tensor, nn
 
@@ -22,13 +23,23 @@ from .transforms import Transform
 __all__ = [
     "Scales",
     "Schema",
+    "Tables",
+    "block_rows",
     "hold_out",
     "labels_of",
     "requires_y",
+    "score_blocks",
     "score_pairs",
     "some_partners",
     "told",
 ]
+
+
+Tables = NDArray[np.float64]
+
+_BLOCK = 8  # rows of a block
+_DRAWS = 8  # of one row from each group, at most
+_BLOCKS_AT_ONCE = 1 << 9  # bounds the memory
 
 
 @dataclass(frozen=True)
@@ -129,6 +140,45 @@ def some_partners(sample: Sample, k: int, seed: int) -> Tensor:
     """Return (n, k) rows that are unpaired with each row of a sample; fewer if n is small."""
     generator = torch.Generator().manual_seed(seed)
     return partners(len(sample), min(k, len(sample) - 1), generator, labels_of(sample))
+
+
+def block_rows(sample: Sample, seed: int) -> NDArray[np.int64]:
+    """Return rows (draws, blocks, 8): in a draw, no two of them depend on each other.
+
+    Rows that share a label, or follow each other within a gap of time, make a unit. Each draw takes
+    one row of each unit, and units stay in their blocks.
+    """
+    rng = np.random.default_rng(seed)
+    units = _units(sample)
+    order = rng.permutation(len(sample))
+    order = order[np.argsort(units[order], kind="stable")]
+    sizes = np.bincount(units)
+    starts = np.cumsum(sizes) - sizes
+    count = len(sizes) // _BLOCK
+    chosen = rng.permutation(len(sizes))[: count * _BLOCK].reshape(count, _BLOCK)
+    draws = np.arange(min(_DRAWS, sizes.max()))[:, None, None]
+    return np.asarray(order[starts[chosen] + draws % sizes[chosen]])
+
+
+def _units(sample: Sample) -> NDArray[np.int64]:
+    """Return for each row the number of the unit that it belongs to."""
+    if sample.times is not None:
+        places = np.argsort(np.argsort(sample.times))
+        return np.asarray(places // max(1, sample.gap))
+    if sample.labels is not None:
+        return np.asarray(np.unique(sample.labels, return_inverse=True)[1])
+    return np.arange(len(sample))
+
+
+def score_blocks(critic: nn.Module, x: Tensor, y: Tensor, rows: NDArray[np.int64]) -> Tables:
+    """Return (draws, blocks, 8, 8) scores of each x of a block with each y, in float64."""
+    found = []
+    with one_thread():
+        for some in torch.split(torch.from_numpy(rows).view(-1, _BLOCK), _BLOCKS_AT_ONCE):
+            left, right = some.repeat_interleave(_BLOCK, dim=1), some.repeat(1, _BLOCK)
+            found.append(joint_scores(critic, x[left.flatten()], y[right.flatten()]))
+    scores = torch.cat(found) if rows.size else torch.empty(0)
+    return scores.double().numpy().reshape(*rows.shape, _BLOCK)
 
 
 def labels_of(sample: Sample) -> Tensor | None:

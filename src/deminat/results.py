@@ -60,6 +60,9 @@ class MIResult:
             dropped by `nan="omit"` are left out. Its mean is `mi`.
         warnings: What to know before trusting the number.
         diagnostics: Further figures of the run, by name.
+        p_value: Of independence, by an exact test; `None` if it was not tested.
+        lower_bound: Nats that there are at least: wrong in one of twenty runs at most, whatever
+            the data; `None` if there is none.
     """
 
     mi: float
@@ -69,6 +72,8 @@ class MIResult:
     pointwise: NDArray[np.float64] = field(repr=False, compare=False)
     warnings: tuple[Caution, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    p_value: float | None = None
+    lower_bound: float | None = None
 
     @property
     def bits(self) -> float:
@@ -88,7 +93,12 @@ class MIResult:
         """Return one readable line, in `unit`."""
         mi, error = nats_to(unit, self.mi), nats_to(unit, self.standard_error)
         mi = round(mi, 3) + 0.0  # no -0.000
-        line = f"{mi:.3f} {unit}  s.e. {error:.3f} ({COVERS})  n={self.n}  {self.method}"
+        line = f"{mi:.3f} {unit}  s.e. {error:.3f} ({COVERS})"
+        if self.p_value is not None:
+            line += f"  {shown_p(self.p_value)}"
+        if self.lower_bound is not None:
+            line += f"  at least {nats_to(unit, self.lower_bound):.3f}"
+        line += f"  n={self.n}  {self.method}"
         codes = ", ".join(w.code for w in self.warnings)
         return f"{line}  warnings: {codes}" if codes else line
 
@@ -99,6 +109,7 @@ class MIResult:
         rows = [
             ("mutual information", f"{self.mi:.3f} nats ({self.bits:.3f} bits)"),
             ("standard error", f"{self.standard_error:.3f} nats ({COVERS})"),
+            *self._assessed(),
             ("pairs", f"{self.n}"),
             ("method", self.method),
             *([("recipe", self.recipe)] if self.recipe else []),
@@ -111,6 +122,14 @@ class MIResult:
         )
         return f"<table>{cells}</table>"
 
+    def _assessed(self) -> list[tuple[str, str]]:
+        found = []
+        if self.p_value is not None:
+            found.append(("independence", shown_p(self.p_value)))
+        if self.lower_bound is not None:
+            found.append(("at least", f"{self.lower_bound:.3f} nats (95% sure)"))
+        return found
+
     def to_dict(self, unit: Unit = "nats") -> dict[str, Any]:
         """Return what JSON can hold, in `unit`: all but the pointwise values.
 
@@ -121,6 +140,8 @@ class MIResult:
             "standard_error": nats_to(unit, self.standard_error),
             "unit": unit,
             "standard_error_covers": COVERS,
+            "p_value": self.p_value,
+            "lower_bound": None if self.lower_bound is None else nats_to(unit, self.lower_bound),
             "n": self.n,
             "method": self.method,
             "warnings": [asdict(w) for w in self.warnings],

@@ -47,7 +47,7 @@ def serial_cautions(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Cau
 def gap_between(x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
     """Return how many rows to leave out between blocks of rows in the order of time."""
     longest = max(correlation_time(r) for side in (x, y) for r in _ranks(side).T)
-    return min(math.ceil(_TIMES * longest), max(1, len(x) // _LARGEST))
+    return min(1 + math.ceil(_TIMES * (longest - 1)), max(1, len(x) // _LARGEST))
 
 
 def _ranks(a: NDArray[np.float64]) -> NDArray[np.float64]:

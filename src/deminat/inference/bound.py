@@ -44,13 +44,14 @@ def lower_bound(
     """Return the nats that there are at least, with a probability of `level`.
 
     Args:
-        fitted: (blocks, 8, 8) log ratios of each x of a block with each y, of each cross-fitted
-            critic on rows that it has not seen; the diagonal belongs together.
+        fitted: (draws, blocks, 8, 8) log ratios of each x of a block with each y, by each
+            cross-fitted critic on rows that it has not seen; the diagonal belongs together. Blocks
+            are independent, draws of a block need not be.
         chained: The same of critics in a chain.
         level: How sure to be.
     """
-    folds = [_Bets.of(tables) for tables in fitted if len(tables)]
-    links = [_Bets.of(tables) for tables in chained if len(tables)]
+    folds = [_Bets.of(tables) for tables in fitted if tables.size]
+    links = [_Bets.of(tables) for tables in chained if tables.size]
     enough = -math.log(1 - level)
 
     def refuted(m: float) -> bool:
@@ -97,17 +98,16 @@ def _log_mean(logs: Sequence[float] | Sequence[Array]) -> float:
 
 
 def _bounds(tables: Array, clip: float) -> Array:
-    """Return W (blocks,) of tables (blocks, size, size)."""
-    size = tables.shape[1]
+    """Return W (blocks,) of tables (draws, blocks, size, size), the mean over draws."""
+    size = tables.shape[2]
     clipped = np.clip(tables, -clip, clip)
-    joint = np.trace(clipped, axis1=1, axis2=2) / size
+    joint = np.trace(clipped, axis1=2, axis2=3) / size
     weights = np.exp(clipped)
-    strangers = weights.sum(axis=(1, 2)) - np.trace(weights, axis1=1, axis2=2)
-    return np.asarray(1 + joint - strangers / (size * (size - 1)))
+    strangers = weights.sum(axis=(2, 3)) - np.trace(weights, axis1=2, axis2=3)
+    return np.asarray((1 + joint - strangers / (size * (size - 1))).mean(axis=0))
 
 
 def _smaller(tables: Array, size: int) -> Array:
-    """Return the tables (.., size, size) along the diagonal of larger ones."""
-    count, whole = len(tables), tables.shape[1]
-    parts = [tables[:, i : i + size, i : i + size] for i in range(0, whole, size)]
-    return np.stack(parts, axis=1).reshape(count * len(parts), size, size)
+    """Return the tables (draws, .., size, size) along the diagonal of larger ones."""
+    parts = range(0, tables.shape[2], size)
+    return np.concatenate([tables[:, :, i : i + size, i : i + size] for i in parts], axis=1)

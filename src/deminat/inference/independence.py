@@ -20,7 +20,7 @@ References:
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,15 +76,18 @@ def independence_test(
     if permutations < _FEWEST:
         raise ValueError(f"permutations must be at least {_FEWEST}, got {permutations!r}")
     sample = as_sample(x, y, groups=groups, order=order, nan=nan, least=LEAST_PAIRS)
-    return judged(sample.without_constants(), permutations, seed)
+    sample = sample.without_constants()
+    return judged(sample, chain(sample, seed), permutations, seed)
 
 
-def judged(sample: Sample, permutations: int = 999, seed: int = 0) -> IndependenceResult:
-    """Test the independence of both sides of a checked sample."""
-    if sample.is_constant():
+def judged(
+    sample: Sample, links: Sequence[Link], permutations: int = 999, seed: int = 0
+) -> IndependenceResult:
+    """Test the independence of both sides of a checked sample, whose chain was trained."""
+    if not links:
         return IndependenceResult(1.0, 0.0, len(sample), 0, sample.warnings)
     rng = np.random.default_rng(seed)
-    parts = [(len(link), *_tried(link, permutations, rng)) for link in chain(sample, seed)]
+    parts = [(len(link), *_tried(link, permutations, rng)) for link in links]
     sizes, p_values, excesses = (np.array(column) for column in zip(*parts, strict=True))
     weights = np.sqrt(sizes / sizes.sum())
     p = float(norm.sf(weights @ norm.isf(p_values)))

@@ -1,0 +1,40 @@
+"""What an estimate is not given without: a p-value and a lower bound."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..crossfit import CrossFit
+from ..inputs import Sample
+from ..results import IndependenceResult, MIResult
+from .bound import lower_bound
+from .chain import Link, chain
+from .independence import judged
+
+__all__ = ["Assessor"]
+
+
+@dataclass(frozen=True)
+class Assessor:
+    """Assesses results of one sample; what does not depend on the method is done once.
+
+    Args:
+        sample: All pairs.
+        seed: Of all randomness.
+    """
+
+    sample: Sample
+    seed: int
+
+    def __call__(self, result: MIResult, fit: CrossFit) -> MIResult:
+        """Return a result that was read off cross-fitted critics, with what to make of it."""
+        chained = [link.tables(self.seed) for link in self._links]
+        bound = lower_bound(fit.tables, chained)
+        return replace(result, p_value=self._independence.p_value, lower_bound=bound)
+
+    @cached_property
+    def _links(self) -> list[Link]:
+        return chain(self.sample, self.seed)
+
+    @cached_property
+    def _independence(self) -> IndependenceResult:
+        return judged(self.sample, self._links, seed=self.seed)
