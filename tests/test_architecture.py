@@ -18,6 +18,7 @@ SOURCE = Path(deminat.__file__).parent
 PATH = [
     "errors",
     "results",
+    "arrays",
     "copies",
     "serial",
     "inputs",

@@ -4,9 +4,8 @@ Cross-fitted critics serve an estimate well, but their folds do not stand for th
 chance put into fold 1 was learnt by the critic of fold 2, and the other way round. (Let the critics
 of two folds be their sample correlations, vectors $r_1$ and $r_2$: both folds then score the same
 $r_1 \cdot r_2$, and the sum has twice the variance of permuted ones; a test at 5% would reject
-12%.) In a chain nothing that is tried was ever learnt, nor is it learnt
-before it is tried: given the parts before it, each is a fresh sample, and p-values of the parts are
-independent, e-values multiply.
+12%.) In a chain nothing that is tried was ever learnt before: given the parts before it, each is a
+fresh sample, p-values of the parts are independent, and e-values multiply.
 
 The critics are quick ones: a Gaussian copula and one small network on ranks, separable, so that
 all strangers of all rows cost a matrix product. A critic that learnt to be silent is of no use to a
