@@ -28,6 +28,9 @@ class PlugIn(BaseEstimator):
         self.covariance_ = np.cov(sample.x, sample.y, rowvar=False)
         return self
 
+    def start_mean(self, sample):
+        return 0.0
+
     def tables(self, sample):
         return np.empty((1, 0, 8, 8))
 

@@ -47,6 +47,10 @@ class FittedOnPairs(Protocol):
         """Score the pairs of a sample alone."""
         ...
 
+    def start_mean(self, sample: Sample) -> float:
+        """Return the mean score of pairs by what was known before any network, in nats."""
+        ...
+
     def tables(self, sample: Sample) -> Tables:
         """Score each x of blocks of independent rows with each y, (draws, blocks, 8, 8)."""
         ...
@@ -61,6 +65,7 @@ class CrossFit:
         histories: One training per fold.
         fold_means: Mean joint score of each fold, in nats.
         training_means: The same of the rows that its model was given to train on.
+        start_means: The same of each fold, by what was known before any network.
         tables: (draws, blocks, 8, 8) of each fold, scores of each x of a block with each y.
     """
 
@@ -68,6 +73,7 @@ class CrossFit:
     histories: tuple[History, ...]
     fold_means: tuple[float, ...]
     training_means: tuple[float, ...]
+    start_means: tuple[float, ...]
     tables: tuple[Tables, ...]
 
     @property
@@ -80,6 +86,7 @@ class CrossFit:
         return {
             "fold_means": list(self.fold_means),
             "training_means": list(self.training_means),
+            "start_means": list(self.start_means),
             **told(self.histories),
         }
 
@@ -121,20 +128,32 @@ def cross_fit(
         for i, (part, fold_seed) in enumerate(zip(parts, seeds, strict=True))
     )
     joint, product = np.empty(len(sample)), np.empty((len(sample), k))
-    histories, training_means, tables = [], [], []
+    fits = []
     outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    for i, (part, outcome) in enumerate(zip(parts, outcomes, strict=True)):
-        scores, table, training_mean, history = outcome
-        joint[part], product[part] = scores.joint, scores.product
-        histories.append(history)
-        training_means.append(training_mean)
-        tables.append(table)
+    for i, (part, fit) in enumerate(zip(parts, outcomes, strict=True)):
+        joint[part], product[part] = fit.scores.joint, fit.scores.product
+        fits.append(fit)
         if progress:
             progress((i + 1) / count)
-    means = tuple(float(joint[part].mean()) for part in parts)
     return CrossFit(
-        Scores(joint, product), tuple(histories), means, tuple(training_means), tuple(tables)
+        Scores(joint, product),
+        tuple(fit.history for fit in fits),
+        tuple(float(joint[part].mean()) for part in parts),
+        tuple(fit.training_mean for fit in fits),
+        tuple(fit.start_mean for fit in fits),
+        tuple(fit.tables for fit in fits),
     )
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """What a model says of the rows that it was not trained on, and of those that it was."""
+
+    scores: Scores
+    tables: Tables
+    training_mean: float
+    start_mean: float
+    history: History
 
 
 def _fit_and_score(
@@ -143,9 +162,14 @@ def _fit_and_score(
     part: NDArray[np.int64],
     k: int,
     progress: Progress | None,
-) -> tuple[Scores, Tables, float, History]:
+) -> _Fold:
     rest = sample.take(others(len(sample), part, sample.times, sample.gap))
     fitted = estimator.fit_sample(rest, progress)
-    training_mean = float(fitted.joint(rest).mean())
     held = sample.take(part)
-    return fitted.scores(held, k), fitted.tables(held), training_mean, fitted.history_
+    return _Fold(
+        fitted.scores(held, k),
+        fitted.tables(held),
+        float(fitted.joint(rest).mean()),
+        fitted.start_mean(held),
+        fitted.history_,
+    )

@@ -211,6 +211,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             joint = joint_scores(self.critic_, *self.scales_(sample))
         return joint.double().numpy() - self.offset_
 
+    def start_mean(self, sample: Sample) -> float:
+        """Return the mean score of pairs by the start alone, in nats; 0 if there is none."""
+        start = self.scales_.start
+        if start is None:
+            return 0.0
+        with one_thread():
+            closed = ClosedForm(start.components, self.scales_.halves)
+            return float(joint_scores(closed, *self.scales_(sample)).mean())
+
     def tables(self, sample: Sample) -> Tables:
         """Score each x of blocks of independent rows with each y, (draws, blocks, 8, 8)."""
         rows = block_rows(sample, self.seed)

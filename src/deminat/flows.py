@@ -207,6 +207,10 @@ class GM(BaseEstimator):  # type: ignore[misc]
         with one_thread():
             return joint_scores(self.flows_, *self.scales_(sample)).double().numpy()
 
+    def start_mean(self, sample: Sample) -> float:
+        """Return 0: flows know nothing before they are trained."""
+        return 0.0
+
     def tables(self, sample: Sample) -> Tables:
         """Score each x of blocks of independent rows with each y, (draws, blocks, 8, 8)."""
         rows = block_rows(sample, self.seed)
