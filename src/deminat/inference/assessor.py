@@ -1,4 +1,4 @@
-"""What an estimate is not given without: a p-value and a lower bound."""
+"""What comes with an estimate: a p-value, a lower bound, and warnings where they are due."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -7,6 +7,7 @@ from ..crossfit import CrossFit
 from ..inputs import Sample
 from ..results import IndependenceResult, MIResult
 from .bound import lower_bound
+from .cautions import diagnosed
 from .chain import Link, chain
 from .independence import judged
 
@@ -29,7 +30,13 @@ class Assessor:
         """Return a result that was read off cross-fitted critics, with what to make of it."""
         chained = [link.tables(self.seed) for link in self._links]
         bound = lower_bound(fit.tables, chained)
-        return replace(result, p_value=self._independence.p_value, lower_bound=bound)
+        result = replace(result, p_value=self._independence.p_value, lower_bound=bound)
+        cautions, figures = diagnosed(result, fit)
+        return replace(
+            result,
+            warnings=result.warnings + cautions,
+            diagnostics={**result.diagnostics, **figures},
+        )
 
     @cached_property
     def _links(self) -> list[Link]:
