@@ -43,6 +43,7 @@ PATH = [
     "classical",
     "inference",
     "api",
+    "checks",
     "plotting",
     "doctor",
     "store",

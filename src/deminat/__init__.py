@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from . import datasets as datasets
     from . import tasks as tasks
     from .api import METHODS, compare, estimate
+    from .checks import Check, check
     from .classical import KSG, Gaussian
     from .critics import ConvCritic, MLPCritic, SeparableCritic
     from .errors import DataError, TrainingError
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "api": ("METHODS", "compare", "estimate"),
+    "checks": ("Check", "check"),
     "classical": ("KSG", "Gaussian"),
     "critics": ("ConvCritic", "MLPCritic", "SeparableCritic"),
     "errors": ("DataError", "TrainingError"),
@@ -56,6 +58,7 @@ __all__ = [
     "PAPER",
     "SMILE",
     "Caution",
+    "Check",
     "ConvCritic",
     "DataError",
     "EarlyStopping",
@@ -74,6 +77,7 @@ __all__ = [
     "TrainingError",
     "Views",
     "__version__",
+    "check",
     "choose_start",
     "compare",
     "datasets",
