@@ -58,7 +58,9 @@ def doctor(as_json: Json = False) -> None:
 def bench(
     name: Annotated[
         str,
-        typer.Argument(help="speed, cells, gaussian, cap, alpha, independent, bmi or highmi."),
+        typer.Argument(
+            help="speed, cells, gaussian, cap, alpha, independent, bmi, highmi or trust."
+        ),
     ],
     runs: Annotated[int | None, typer.Option(help="Number of seeds or rounds.")] = None,
     first: Annotated[int, typer.Option(help="The first seed.")] = 0,
