@@ -6,7 +6,7 @@ from scipy.stats import kstest, norm
 
 import deminat
 from deminat.errors import DataError
-from deminat.fitting import block_rows
+from deminat.fitting import couple_rows
 from deminat.inference.bound import lower_bound
 from deminat.inference.chain import Link, chain
 from deminat.inference.independence import _blocks, _tried, independence_test
@@ -155,9 +155,9 @@ def test_a_silent_critic_is_replaced_by_one_that_speaks():
 
 def tables_of(task, n, seed, bend=lambda f: f):
     x, y = task.sample(n, seed=seed)
-    rows = block_rows(as_sample(x, y), 0)[0]
-    left, right = rows.repeat(8, axis=1).ravel(), np.tile(rows, (1, 8)).ravel()
-    return bend(task.log_ratio(x[left], y[right])).reshape(1, -1, 8, 8)
+    rows = couple_rows(as_sample(x, y), 0)[0]
+    left, right = rows.repeat(2, axis=1).ravel(), np.tile(rows, (1, 2)).ravel()
+    return bend(task.log_ratio(x[left], y[right])).reshape(1, -1, 2, 2)
 
 
 def test_a_perfect_critic_proves_most_of_it_given_many_pairs():
@@ -168,8 +168,8 @@ def test_a_perfect_critic_proves_most_of_it_given_many_pairs():
 
 
 def test_nothing_is_proved_by_silence_or_by_no_rows():
-    assert lower_bound([np.zeros((1, 50, 8, 8))]) == 0
-    assert lower_bound([np.zeros((1, 0, 8, 8))]) == 0
+    assert lower_bound([np.zeros((1, 200, 2, 2))]) == 0
+    assert lower_bound([np.zeros((1, 0, 2, 2))]) == 0
     assert lower_bound([]) == 0
 
 
@@ -186,27 +186,27 @@ BENDS = {
 def test_the_bound_is_rarely_above_the_truth_whatever_the_critic(name, bend):
     task = get(name)
     bounds = [
-        lower_bound(tables_of(task, 320, s, BENDS[bend]).reshape(2, 1, -1, 8, 8)) for s in range(40)
+        lower_bound(tables_of(task, 320, s, BENDS[bend]).reshape(2, 1, -1, 2, 2)) for s in range(40)
     ]
     assert sum(b > task.mi for b in bounds) <= 5
 
 
 def test_independent_pairs_prove_nothing_even_to_a_critic_that_believes():
     rng = np.random.default_rng(0)
-    bounds = [lower_bound([rng.normal(size=(1, 60, 8, 8))]) for _ in range(60)]
+    bounds = [lower_bound([rng.normal(size=(1, 240, 2, 2))]) for _ in range(60)]
     assert sum(b > 0 for b in bounds) <= 7
 
 
-def test_blocks_hold_rows_that_do_not_depend_on_each_other():
+def test_couples_hold_rows_that_do_not_depend_on_each_other():
     x, y = normals(240)
     groups = np.arange(240) // 5
-    rows = block_rows(as_sample(x, y, groups=groups), 0)
-    assert rows.shape == (5, 6, 8)
+    rows = couple_rows(as_sample(x, y, groups=groups), 0)
+    assert rows.shape == (5, 24, 2)
     for draw in rows:
         assert len(set(groups[draw].ravel())) == 48
-    assert (groups[rows] == groups[rows[0]]).all()  # units stay in their blocks
+    assert (groups[rows] == groups[rows[0]]).all()  # units stay in their couples
     assert len(set(rows[:, 0, 0])) == 5
-    assert block_rows(as_sample(x, y), 0).shape == (1, 30, 8)
+    assert couple_rows(as_sample(x, y), 0).shape == (1, 120, 2)
 
 
 # Both in a result

@@ -52,7 +52,7 @@ class FittedOnPairs(Protocol):
         ...
 
     def tables(self, sample: Sample) -> Tables:
-        """Score each x of blocks of independent rows with each y, (draws, blocks, 8, 8)."""
+        """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
         ...
 
 
@@ -66,7 +66,7 @@ class CrossFit:
         fold_means: Mean joint score of each fold, in nats.
         training_means: The same of the rows that its model was given to train on.
         start_means: The same of each fold, by what was known before any network.
-        tables: (draws, blocks, 8, 8) of each fold, scores of each x of a block with each y.
+        tables: (draws, couples, 2, 2) of each fold: each x of a couple of rows with each y.
     """
 
     scores: Scores

@@ -31,11 +31,11 @@ from .crossfit import CrossFit, cross_fit
 from .fitting import (
     Scales,
     Tables,
-    block_rows,
+    couple_rows,
     hold_out,
     labels_of,
     requires_y,
-    score_blocks,
+    score_couples,
     score_pairs,
     some_partners,
     told,
@@ -221,9 +221,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             return float(joint_scores(closed, *self.scales_(sample)).mean())
 
     def tables(self, sample: Sample) -> Tables:
-        """Score each x of blocks of independent rows with each y, (draws, blocks, 8, 8)."""
-        rows = block_rows(sample, self.seed)
-        return score_blocks(self.critic_, *self.scales_(sample), rows) - self.offset_
+        """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
+        rows = couple_rows(sample, self.seed)
+        return score_couples(self.critic_, *self.scales_(sample), rows) - self.offset_
 
     def halves(self, sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (n, r) of x and of y, whose inner products are scores, of a separable critic."""

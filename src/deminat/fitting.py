@@ -24,11 +24,11 @@ __all__ = [
     "Scales",
     "Schema",
     "Tables",
-    "block_rows",
+    "couple_rows",
     "hold_out",
     "labels_of",
     "requires_y",
-    "score_blocks",
+    "score_couples",
     "score_pairs",
     "some_partners",
     "told",
@@ -37,9 +37,9 @@ __all__ = [
 
 Tables = NDArray[np.float64]
 
-_BLOCK = 8  # rows of a block
+_COUPLE = 2
 _DRAWS = 8  # of one row from each group, at most
-_BLOCKS_AT_ONCE = 1 << 9  # bounds the memory
+_AT_ONCE = 1 << 12  # bounds the memory
 
 
 @dataclass(frozen=True)
@@ -142,11 +142,11 @@ def some_partners(sample: Sample, k: int, seed: int) -> Tensor:
     return partners(len(sample), min(k, len(sample) - 1), generator, labels_of(sample))
 
 
-def block_rows(sample: Sample, seed: int) -> NDArray[np.int64]:
-    """Return rows (draws, blocks, 8): in a draw, no two of them depend on each other.
+def couple_rows(sample: Sample, seed: int) -> NDArray[np.int64]:
+    """Return rows (draws, couples, 2): in a draw, no two of them depend on each other.
 
     Rows that share a label, or follow each other within a gap of time, make a unit. Each draw takes
-    one row of each unit, and units stay in their blocks.
+    one row of each unit, and units stay in their couples.
     """
     rng = np.random.default_rng(seed)
     units = _units(sample)
@@ -154,8 +154,8 @@ def block_rows(sample: Sample, seed: int) -> NDArray[np.int64]:
     order = order[np.argsort(units[order], kind="stable")]
     sizes = np.bincount(units)
     starts = np.cumsum(sizes) - sizes
-    count = len(sizes) // _BLOCK
-    chosen = rng.permutation(len(sizes))[: count * _BLOCK].reshape(count, _BLOCK)
+    count = len(sizes) // _COUPLE
+    chosen = rng.permutation(len(sizes))[: count * _COUPLE].reshape(count, _COUPLE)
     draws = np.arange(min(_DRAWS, sizes.max()))[:, None, None]
     return np.asarray(order[starts[chosen] + draws % sizes[chosen]])
 
@@ -170,15 +170,15 @@ def _units(sample: Sample) -> NDArray[np.int64]:
     return np.arange(len(sample))
 
 
-def score_blocks(critic: nn.Module, x: Tensor, y: Tensor, rows: NDArray[np.int64]) -> Tables:
-    """Return (draws, blocks, 8, 8) scores of each x of a block with each y, in float64."""
+def score_couples(critic: nn.Module, x: Tensor, y: Tensor, rows: NDArray[np.int64]) -> Tables:
+    """Return (draws, couples, 2, 2) scores of each x of a couple with each y, in float64."""
     found = []
     with one_thread():
-        for some in torch.split(torch.from_numpy(rows).view(-1, _BLOCK), _BLOCKS_AT_ONCE):
-            left, right = some.repeat_interleave(_BLOCK, dim=1), some.repeat(1, _BLOCK)
+        for some in torch.split(torch.from_numpy(rows).view(-1, _COUPLE), _AT_ONCE):
+            left, right = some.repeat_interleave(_COUPLE, dim=1), some.repeat(1, _COUPLE)
             found.append(joint_scores(critic, x[left.flatten()], y[right.flatten()]))
     scores = torch.cat(found) if rows.size else torch.empty(0)
-    return scores.double().numpy().reshape(*rows.shape, _BLOCK)
+    return scores.double().numpy().reshape(*rows.shape, _COUPLE)
 
 
 def labels_of(sample: Sample) -> Tensor | None:

@@ -26,10 +26,10 @@ from .errors import DataError
 from .fitting import (
     Scales,
     Tables,
-    block_rows,
+    couple_rows,
     hold_out,
     requires_y,
-    score_blocks,
+    score_couples,
     score_pairs,
     some_partners,
     told,
@@ -212,9 +212,9 @@ class GM(BaseEstimator):  # type: ignore[misc]
         return 0.0
 
     def tables(self, sample: Sample) -> Tables:
-        """Score each x of blocks of independent rows with each y, (draws, blocks, 8, 8)."""
-        rows = block_rows(sample, self.seed)
-        return score_blocks(self.flows_, *self.scales_(sample), rows)
+        """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
+        rows = couple_rows(sample, self.seed)
+        return score_couples(self.flows_, *self.scales_(sample), rows)
 
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())

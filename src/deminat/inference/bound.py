@@ -1,18 +1,18 @@
 r"""How much at least? A lower bound that holds whatever the critic.
 
 For any function T of a pair, $I \ge 1 + E_{joint}[T] - E_{product}[e^T]$ (Nguyen, Wainwright and
-Jordan), with equality at the log ratio. Rows that no critic was trained on are put into blocks. The
-pairs of a block and its strangers give one number W, whose mean is such a bound, and blocks are
-independent. T is the critic's score clipped to $\pm\tau$, so that W cannot fall below
+Jordan), with equality at the log ratio. Rows that no critic was trained on are put into couples.
+The two pairs of a couple and its two strangers give one number W, whose mean is such a bound, and
+couples are independent. T is the critic's score clipped to $\pm\tau$, so that W cannot fall below
 $1 - \tau - e^\tau$. Then for any $\lambda$ small enough,
 
 $$ e(m) = \prod_i (1 + \lambda (W_i - m)) $$
 
 is a fair or losing bet against $E[W] \le m$: its mean is at most 1 at the true information, so that
 $e(I) \ge 20$ happens in at most one of twenty runs, and whatever m has $e(m) \ge 20$ is refuted.
-The smallest m that is not is the bound. Means of bets are bets: over all $\lambda$, clips and sizes
-of blocks, and over cross-fitted critics, however they depend on each other; and the bets of a chain
-(see `chain`) multiply. So nothing has to be chosen, and no union of events to be paid for. It does
+The smallest m that is not is the bound. Means of bets are bets: over all $\lambda$ and clips, and
+over cross-fitted critics, however they depend on each other; and the bets of a chain (see `chain`)
+multiply. So nothing has to be chosen, and no union of events to be paid for. It does
 what the empirical Bernstein bound does for bounded variables, without its constants.
 
 References:
@@ -32,9 +32,8 @@ __all__ = ["lower_bound"]
 Array = NDArray[np.float64]
 
 _CLIPS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
-_SHARES = 0.5 ** np.arange(1, 13)  # of the largest lambda
-_SIZES = (2, 8)  # rows of a block
-_HALVINGS = 40
+_SHARES = np.array([0.95, 0.8, 0.6, 0.4, 0.25, 0.15, 0.08, 0.04, 0.02, 0.01, 0.004])  # of lambda
+_HALVINGS = 20
 _FAR = 60.0  # nats that no number of pairs can show
 
 
@@ -44,9 +43,9 @@ def lower_bound(
     """Return the nats that there are at least, with a probability of `level`.
 
     Args:
-        fitted: (draws, blocks, 8, 8) log ratios of each x of a block with each y, by each
-            cross-fitted critic on rows that it has not seen; the diagonal belongs together. Blocks
-            are independent, draws of a block need not be.
+        fitted: (draws, couples, 2, 2) log ratios of each x of a couple with each y, by each
+            cross-fitted critic on rows that it has not seen; the diagonal belongs together.
+            Couples are independent, draws of a couple need not be.
         chained: The same of critics in a chain.
         level: How sure to be.
     """
@@ -69,20 +68,16 @@ def lower_bound(
 
 
 class _Bets:
-    """Bets on the blocks of one critic, by size of block and by clip."""
+    """Bets on the couples of one critic, by clip."""
 
     def __init__(self, gains: list[tuple[float, Array]]):
-        self.gains = gains  # the least that W can be, and W less that, of each block
+        self.gains = gains  # the least that W can be, and W of each couple less that
 
     @classmethod
     def of(cls, tables: Array) -> "_Bets":
-        gains = []
-        for size in _SIZES:
-            some = _smaller(tables, size)
-            for clip in _CLIPS:
-                floor = 1 - clip - math.exp(clip)
-                gains.append((floor, _bounds(some, clip) - floor))
-        return cls(gains)
+        floors = [1 - clip - math.exp(clip) for clip in _CLIPS]
+        bounds = [_bounds(tables, clip) for clip in _CLIPS]
+        return cls([(floor, w - floor) for floor, w in zip(floors, bounds, strict=True)])
 
     def log_wealth(self, m: float) -> float:
         """Return the log of what the bets against an information of m have become, on average."""
@@ -98,16 +93,8 @@ def _log_mean(logs: Sequence[float] | Sequence[Array]) -> float:
 
 
 def _bounds(tables: Array, clip: float) -> Array:
-    """Return W (blocks,) of tables (draws, blocks, size, size), the mean over draws."""
-    size = tables.shape[2]
+    """Return W (couples,) of tables (draws, couples, 2, 2), the mean over draws."""
     clipped = np.clip(tables, -clip, clip)
-    joint = np.trace(clipped, axis1=2, axis2=3) / size
-    weights = np.exp(clipped)
-    strangers = weights.sum(axis=(2, 3)) - np.trace(weights, axis1=2, axis2=3)
-    return np.asarray((1 + joint - strangers / (size * (size - 1))).mean(axis=0))
-
-
-def _smaller(tables: Array, size: int) -> Array:
-    """Return the tables (draws, .., size, size) along the diagonal of larger ones."""
-    parts = range(0, tables.shape[2], size)
-    return np.concatenate([tables[:, :, i : i + size, i : i + size] for i in parts], axis=1)
+    joint = clipped[..., 0, 0] + clipped[..., 1, 1]
+    strangers = np.exp(clipped[..., 0, 1]) + np.exp(clipped[..., 1, 0])
+    return np.asarray((1 + (joint - strangers) / 2).mean(axis=0))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators import AUTO, Estimator
-from ..fitting import Tables, block_rows
+from ..fitting import Tables, couple_rows
 from ..inputs import Sample
 from ..reference import GaussianCopula
 from ..splits import others, shares
@@ -56,8 +56,8 @@ class Link:
         return len(self.sample)
 
     def tables(self, seed: int) -> Tables:
-        """Score each x of blocks of independent rows with each y, (draws, blocks, 8, 8)."""
-        rows = block_rows(self.sample, seed)
+        """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
+        rows = couple_rows(self.sample, seed)
         return np.asarray(self.left[rows] @ self.right[rows].swapaxes(2, 3))
 
 
