@@ -318,6 +318,8 @@ def promised(promise, **row):
         ("series", {"rejected": 10, "warned": 100}, {"rejected": 10, "warned": 99}),
         ("power", {"rejected": 95}, {"rejected": 94}),
         ("bound", {"rejected": 5}, {"rejected": 6}),
+        ("interval", {"rejected": 10}, {"rejected": 11}),
+        ("outside", {"rejected": 20, "warned": 19}, {"rejected": 20, "warned": 18}),
         ("time", {"ratio": 1.9}, {"ratio": 2.1}),
     ],
 )

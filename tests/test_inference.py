@@ -1,18 +1,26 @@
 """What comes with an estimate: the test is exact, the bound a bound."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
 import deminat
+from deminat import MIResult
+from deminat.crossfit import CrossFit
 from deminat.errors import DataError
 from deminat.fitting import couple_rows
 from deminat.inference.bound import lower_bound
 from deminat.inference.chain import Link, chain
 from deminat.inference.independence import _blocks, _tried, independence_test
+from deminat.inference.interval import interval, out_of_range
 from deminat.inputs import as_sample
 from deminat.tasks import gaussian, get
+from deminat.training import Training
 from test_serial import wandering
+
+QUICK = Training(batch=64, steps=50)
 
 
 def normals(n, d=1, seed=0):
@@ -218,7 +226,11 @@ def result():
     return deminat.estimate(x, y, folds=2, budget=3)
 
 
-def test_estimates_come_with_a_p_value_and_a_bound(result):
+def test_estimates_come_with_an_interval_a_p_value_and_a_bound(result):
+    low, high = result.interval
+    assert result.lower_bound < low < result.mi < high
+    assert low < 0.5 < high
+    assert f"95% interval [{low:.3f}, {high:.3f}]" in str(result)
     assert result.p_value < 0.001
     assert 0 < result.lower_bound < 0.5
     assert f"p < 0.001  at least {result.lower_bound:.3f}  n=600" in str(result)
@@ -230,4 +242,43 @@ def test_estimates_come_with_a_p_value_and_a_bound(result):
 def test_methods_that_train_nothing_have_neither():
     x, y = normals(100)
     result = deminat.estimate(x, y, method="gaussian")
-    assert result.p_value is None is result.lower_bound
+    assert result.interval is None is result.p_value is result.lower_bound
+    assert "s.e." in str(result)
+
+
+def test_only_mean_log_ratios_have_an_interval():
+    x, y = gaussian(1, 0.5).sample(300, seed=0)
+    quick = [deminat.Estimator(o, training=QUICK) for o in (deminat.DEMI(), deminat.CCMI())]
+    demi, ccmi = deminat.compare(x, y, methods=quick, folds=2)
+    assert demi.interval is not None
+    assert ccmi.interval is None
+    assert ccmi.lower_bound == demi.lower_bound
+
+
+def a_fit(optimism=0.0, start=0.5, scatter=0.0):
+    means = (0.5 - scatter, 0.5 + scatter)
+    training = tuple(m + 2 * optimism for m in means)
+    return CrossFit(None, (), means, training, (start,) * 2, ())
+
+
+def test_intervals_allow_for_chance_for_training_and_for_what_was_not_found():
+    result = MIResult(0.5, 0.01, 5_000, "demi", np.zeros(2))
+    low, high = interval(result, a_fit())
+    assert (low, high) == pytest.approx((0.4804, 0.5196), abs=1e-4)
+    assert interval(result, a_fit(scatter=0.1))[1] == pytest.approx(0.696, abs=1e-3)
+    assert interval(result, a_fit(optimism=0.02)) == pytest.approx((low - 0.02, high + 0.06))
+    assert interval(result, a_fit(start=0.1)) == pytest.approx((low, high + 0.04))
+    assert interval(replace(result, mi=-0.1), a_fit(start=0))[0] == 0
+
+
+def test_intervals_that_were_not_tried_say_so():
+    x, y = normals(5_000)
+    good = MIResult(0.5, 0.01, 5_000, "demi", np.zeros(2))
+    assert list(out_of_range(good, as_sample(x, y))) == []
+    for other, sample in [
+        (replace(good, mi=3.5), as_sample(x, y)),
+        (replace(good, n=400), as_sample(x, y)),
+        (good, as_sample(*normals(50, d=21))),
+    ]:
+        (caution,) = out_of_range(other, sample)
+        assert caution.code == "range"

@@ -122,9 +122,10 @@ def estimate(
         progress: Called now and then with the share of the work that is done, 0 to 1.
 
     Returns:
-        An `MIResult`: `.mi` in nats, `.bits`, `.standard_error`, `.p_value`, `.lower_bound`,
-        `.pointwise`, `.n`, `.method`, `.warnings`, `.diagnostics`; printed, it is one line. Methods
-        that train nothing have neither p-value nor lower bound: see `independence_test`.
+        An `MIResult`: `.mi` in nats, `.bits`, `.interval`, `.p_value`, `.lower_bound`,
+        `.standard_error`, `.pointwise`, `.n`, `.method`, `.warnings`, `.diagnostics`; printed, it
+        is one line. Methods that train nothing have neither interval nor p-value nor lower bound,
+        and those whose estimate is no mean log ratio no interval: see `independence_test`.
 
     Examples:
         >>> import numpy as np
@@ -275,5 +276,6 @@ def _measure(
     if isinstance(first, Estimator):
         fit = first.cross_fit(sample, **how)
         objectives = [e.objective for e in group if isinstance(e, Estimator)]
-        return [assess(result, fit) for result in first.readings(fit, objectives, sample)]
+        results = zip(first.readings(fit, objectives, sample), objectives, strict=True)
+        return [assess(result, fit, isinstance(o, DEMI | JSD)) for result, o in results]
     return [first.measure(sample, **how)]

@@ -60,6 +60,8 @@ class MIResult:
             dropped by `nan="omit"` are left out. Its mean is `mi`.
         warnings: What to know before trusting the number.
         diagnostics: Further figures of the run, by name.
+        interval: Nats between which the truth should be, 95% sure; it allows for chance and for
+            training. `None` if there is none.
         p_value: Of independence, by an exact test; `None` if it was not tested.
         lower_bound: Nats that there are at least: wrong in one of twenty runs at most, whatever
             the data; `None` if there is none.
@@ -72,6 +74,7 @@ class MIResult:
     pointwise: NDArray[np.float64] = field(repr=False, compare=False)
     warnings: tuple[Caution, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    interval: tuple[float, float] | None = None
     p_value: float | None = None
     lower_bound: float | None = None
 
@@ -91,9 +94,8 @@ class MIResult:
 
     def describe(self, unit: Unit = "nats") -> str:
         """Return one readable line, in `unit`."""
-        mi, error = nats_to(unit, self.mi), nats_to(unit, self.standard_error)
-        mi = round(mi, 3) + 0.0  # no -0.000
-        line = f"{mi:.3f} {unit}  s.e. {error:.3f} ({COVERS})"
+        mi = round(nats_to(unit, self.mi), 3) + 0.0  # no -0.000
+        line = f"{mi:.3f} {unit}  {self._spread(unit)}"
         if self.p_value is not None:
             line += f"  {shown_p(self.p_value)}"
         if self.lower_bound is not None:
@@ -122,8 +124,18 @@ class MIResult:
         )
         return f"<table>{cells}</table>"
 
+    def _spread(self, unit: Unit) -> str:
+        """Return how far the truth may be, as well as that is known."""
+        if self.interval is None:
+            return f"s.e. {nats_to(unit, self.standard_error):.3f} ({COVERS})"
+        low, high = (nats_to(unit, nats) for nats in self.interval)
+        return f"95% interval [{low:.3f}, {high:.3f}]"
+
     def _assessed(self) -> list[tuple[str, str]]:
         found = []
+        if self.interval is not None:
+            low, high = self.interval
+            found.append(("95% interval", f"{low:.3f} to {high:.3f} nats"))
         if self.p_value is not None:
             found.append(("independence", shown_p(self.p_value)))
         if self.lower_bound is not None:
@@ -140,6 +152,7 @@ class MIResult:
             "standard_error": nats_to(unit, self.standard_error),
             "unit": unit,
             "standard_error_covers": COVERS,
+            "interval": self.interval and [nats_to(unit, nats) for nats in self.interval],
             "p_value": self.p_value,
             "lower_bound": None if self.lower_bound is None else nats_to(unit, self.lower_bound),
             "n": self.n,

@@ -7,6 +7,8 @@ promise was broken. Batches are small enough to be resumed, and large enough for
 - `copies` and `groups`: the same with every row twice, and with twenty rows a group;
 - `series`: two independent autoregressions, with and without their order;
 - `power`: a correlation of .3;
+- `interval`: 95% intervals of the default recipe that cover the truth, for data like those that they
+  were made for, and `outside`: how often one that misses it carries a warning;
 - `bound`: lower bounds above the truth, by quick critics and by critics that know their training
   rows by heart;
 - `time`: an estimate with all that comes with it, over its trainings alone.
@@ -22,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
+from ..api import estimate
 from ..critics import MLPCritic
 from ..estimators import PAPER, Estimator
 from ..inference import Assessor, independence_test
@@ -64,12 +67,34 @@ _FAMILIES = (
     "student-identity-5-5-2",
     "spiral-multinormal-sparse-3-3-2-2.0",
 )
+_COVERED = (
+    "1v1-normal-0.75",
+    "1v1-additive-0.1",
+    "1v1-bimodal-0.75",
+    "swissroll_x-normal_cdf-1v1-normal-0.75",
+    "half_cube-multinormal-sparse-5-5-2-2.0",
+    "multinormal-dense-5-5-0.5",
+    "gaussian-20d-3nats",
+    "student-identity-5-5-2",
+    "asinh-student-identity-3-3-2",
+    "spiral-multinormal-sparse-3-3-2-2.0",
+)
+_OUTSIDE = (
+    ("spiral-normal_cdf-multinormal-sparse-5-5-2-2.0", 1_000),
+    ("spiral-multinormal-sparse-25-25-2-2.0", 1_000),
+    ("1v1-additive-0.1", 500),
+    ("asinh-student-identity-5-5-2", 500),
+    ("multinormal-dense-50-50-0.5", 1_000),
+    ("mixture-10d-5nats-a-component", 2_000),
+)
 _HEADS: dict[str, tuple[int, int]] = {  # promise: batches a seed, runs in a batch
     "level": (10, _BATCH),
     "copies": (10, _BATCH),
     "groups": (10, _BATCH),
     "series": (10, _BATCH),
     "power": (4, _BATCH),
+    "interval": (20, 3),
+    "outside": (4, 5),
     "bound": (8, 25),
     "time": (1, 1),
 }
@@ -83,6 +108,8 @@ def _cells(seeds: Sequence[int]) -> list[Cell]:
         "groups": [("normal", 200), ("normal", 2_000)],
         "series": [("autoregression", 2_000)],
         "power": [("normal", 1_000)],
+        "interval": [(family, 5_000) for family in _COVERED],
+        "outside": list(_OUTSIDE),
         "bound": [(family, 1_000) for family in _FAMILIES],
         "time": [(family, 5_000) for family in _FAMILIES],
     }
@@ -166,6 +193,24 @@ def _power(cell: Cell) -> Row:
     return _tested(cell, draw)
 
 
+def _interval(cell: Cell) -> Row:
+    """Count intervals that miss the truth, and those among them that were warned of."""
+    task, results = get(cell["case"]), []
+    for rng in _streams(cell):
+        pair = task.sample(cell["n"], rng)
+        results.append(estimate(*pair, seed=int(rng.integers(1 << 31))))
+    low, high = np.transpose([r.interval for r in results])
+    missed = (task.mi < low) | (task.mi > high)
+    return {
+        "runs": len(results),
+        "rejected": int(missed.sum()),
+        "warned": sum(bool(r.warnings) for r, miss in zip(results, missed, strict=True) if miss),
+        "truth": task.mi,
+        "mean": float(np.mean([r.mi for r in results])),
+        "width": float((high - low).mean()),
+    }
+
+
 def _bound(cell: Cell) -> Row:
     """Count lower bounds above the truth; half of the evidence is by overfitted critics."""
     task, above, bounds = get(cell["case"]), 0, []
@@ -207,6 +252,8 @@ _RUNS: dict[str, Callable[[Cell], Row]] = {
     "groups": _groups,
     "series": _series,
     "power": _power,
+    "interval": _interval,
+    "outside": _interval,
     "bound": _bound,
     "time": _time,
 }
@@ -255,6 +302,22 @@ def _of_power(rows: Sequence[Row]) -> list[str]:
     return [f"{mark(share >= 0.95)} power: {share:.1%} found (at least 95%), {runs} runs"]
 
 
+def _of_intervals(rows: Sequence[Row]) -> list[str]:
+    return [
+        f"{mark(share <= 0.10)} interval, {name}: covers the truth in {1 - share:.0%} (at least "
+        f"90%), {runs} runs"
+        for name, (share, runs) in _shares(rows).items()
+    ]
+
+
+def _of_outside(rows: Sequence[Row]) -> list[str]:
+    missed, warned = (sum(r[key] for r in rows) for key in ("rejected", "warned"))
+    return [
+        f"{mark(warned >= 0.95 * missed)} outside: {warned} of {missed} intervals that miss the "
+        f"truth are warned of (at least 95%), {sum(r['runs'] for r in rows)} runs"
+    ]
+
+
 def _of_bounds(rows: Sequence[Row]) -> list[str]:
     return [
         f"{mark(share <= 0.05)} bound, {name}: {share:.1%} above the truth (at most 5%), "
@@ -276,6 +339,8 @@ _VERDICTS: dict[str, Callable[[Sequence[Row]], list[str]]] = {
     **dict.fromkeys(("level", "copies", "groups"), _false_alarms),
     "series": _of_series,
     "power": _of_power,
+    "interval": _of_intervals,
+    "outside": _of_outside,
     "bound": _of_bounds,
     "time": _of_time,
 }
