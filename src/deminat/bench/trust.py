@@ -7,7 +7,7 @@ promise was broken. Batches are small enough to be resumed, and large enough for
 - `copies` and `groups`: the same with every row twice, and with twenty rows a group;
 - `series`: two independent autoregressions, with and without their order;
 - `power`: a correlation of .3;
-- `interval`: 95% intervals of the default recipe that cover the truth, for data like those that they
+- `interval`: 95% intervals of the default recipe that cover the truth, for data like those they
   were made for, and `outside`: how often one that misses it carries a warning;
 - `bound`: lower bounds above the truth, by quick critics and by critics that know their training
   rows by heart;
