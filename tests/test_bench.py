@@ -8,7 +8,7 @@ import torch
 
 from deminat import MIResult, tasks
 from deminat.api import estimator_for
-from deminat.bench import BENCHES, narrowed, ruler, run_bench
+from deminat.bench import BENCHES, narrowed, ruler, run_bench, trust
 from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
 from deminat.bench.speed import _CELLS, _shifted
@@ -128,6 +128,7 @@ ROWS = {
     "independent": ({"estimate": 0.001}, {"estimate": 0.5}),
     "bmi": (RULED, {"estimate": 9.0}),
     "highmi": (RULED, {"estimate": 5.0}),
+    "trust": ({"case": "some", "n": 200, "runs": 500, "rejected": 25}, {"rejected": 80}),
 }
 
 
@@ -145,6 +146,8 @@ def rows_of(name, **changed):
         return [{**ROWS[name][0], "alpha": 0.5}, {**row, "alpha": 0.9}]
     if name == "bmi":
         return [{**row, "n": n} for n in _BMI_BARS]
+    if name == "trust":
+        return [{**row, "promise": promise} for promise in ("level", "copies", "groups", "bound")]
     if name == "highmi":
         return [{**row, "n": 32_000, "family": family} for family in _ALLOWED]
     return [row]
@@ -293,3 +296,58 @@ def test_a_row_of_the_ruler_has_the_truth_and_the_oracle(monkeypatch):
     assert options == {"preset": "auto", "seed": 3, "n_jobs": 1}
     assert np.array_equal(x, again)
     assert not np.array_equal(x, other)
+
+
+# Trust
+
+
+def promised(promise, **row):
+    return BENCHES["trust"].verdict(
+        [{"promise": promise, "case": "some", "n": 1, "runs": 100, **row}]
+    )
+
+
+@pytest.mark.parametrize(
+    ("promise", "good", "bad"),
+    [
+        ("level", {"rejected": 5}, {"rejected": 0}),
+        ("level", {"rejected": 5}, {"rejected": 9}),
+        ("copies", {"rejected": 5}, {"rejected": 12}),
+        ("groups", {"rejected": 5}, {"rejected": 12}),
+        ("series", {"rejected": 10, "warned": 100}, {"rejected": 11, "warned": 100}),
+        ("series", {"rejected": 10, "warned": 100}, {"rejected": 10, "warned": 99}),
+        ("power", {"rejected": 95}, {"rejected": 94}),
+        ("bound", {"rejected": 5}, {"rejected": 6}),
+        ("interval", {"rejected": 10}, {"rejected": 11}),
+        ("outside", {"rejected": 20, "warned": 19}, {"rejected": 20, "warned": 18}),
+        ("time", {"ratio": 1.9}, {"ratio": 2.1}),
+    ],
+)
+def test_promises_are_kept_or_broken(promise, good, bad):
+    assert all(line.startswith("ok") for line in promised(promise, **good))
+    assert any(line.startswith("MISS") for line in promised(promise, **bad))
+
+
+def test_batches_of_a_promise_are_added_up():
+    rows = [
+        {"promise": "level", "case": "coin", "n": 200, "runs": 50, "rejected": k, "batch": k}
+        for k in (0, 5)
+    ]
+    (line,) = BENCHES["trust"].verdict(rows)
+    assert line.startswith("ok   level, coin, n=200: 5.0% false alarms")
+    assert line.endswith("100 runs")
+
+
+@pytest.mark.parametrize("promise", ["level", "copies", "groups", "series", "power", "bound"])
+def test_every_promise_can_be_run(promise, monkeypatch):
+    monkeypatch.setitem(trust._HEADS, promise, (1, 2))
+    cells = narrowed(BENCHES["trust"], [f"promise={promise}"]).cells([0])
+    row = BENCHES["trust"].run({**cells[0], "n": 200})
+    assert row["runs"] == 2
+    assert 0 <= row["rejected"] <= 2
+
+
+def test_runs_of_batches_differ():
+    (first, second, *_) = narrowed(BENCHES["trust"], ["promise=power"]).cells([0])
+    draws = {float(rng.normal()) for cell in (first, second) for rng in trust._streams(cell)}
+    assert len(draws) == 100

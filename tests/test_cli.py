@@ -231,6 +231,38 @@ def test_a_bench_that_cannot_be_is_refused_at_once(words, message):
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_independence_is_tested_from_a_file(table):
+    done = invoke("test", table, "--x", "raf", "--y", "mek")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("p < 0.001  n=300  999 permutations")
+    told = json.loads(invoke("test", table, "--x", "raf", "--y", "mek", "--json").stdout)
+    assert told["p_value"] < 0.001
+
+
+def test_groups_and_order_are_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {"x": rng.normal(size=200), "y": rng.normal(size=200), "who": np.arange(200) // 4}
+    path = tmp_path / "visits.csv"
+    pl.DataFrame(columns).write_csv(path)
+    pair = path, "--x", "x", "--y", "y"
+    p_values = set()
+    for more in ([], ["--groups", "who"], ["--order", "rows"], ["--order", "who"]):
+        done = invoke("test", *pair, *more, "--json")
+        assert done.exit_code == 0, done.output
+        p_values.add(json.loads(done.stdout)["p_value"])
+    assert len(p_values) == 3  # the order of the column is that of the rows
+    done = invoke("estimate", *pair, "--groups", "who", "--method", "gaussian")
+    assert done.exit_code == 0
+
+
+def test_groups_of_two_files_are_refused(tmp_path):
+    for name in "xy":
+        np.save(tmp_path / f"{name}.npy", np.arange(30.0))
+    done = run("test", tmp_path / "x.npy", tmp_path / "y.npy", "--groups", "who")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "name columns of one file" in done.stderr
+
+
 def test_methods_are_those_of_the_library():
     assert [m.value for m in Method] == list(METHODS)
 

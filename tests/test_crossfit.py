@@ -28,6 +28,12 @@ class PlugIn(BaseEstimator):
         self.covariance_ = np.cov(sample.x, sample.y, rowvar=False)
         return self
 
+    def start_mean(self, sample):
+        return 0.0
+
+    def tables(self, sample):
+        return np.empty((1, 0, 2, 2))
+
     def joint(self, sample):
         d, both = sample.x.shape[1], np.hstack([sample.x, sample.y])
         c = self.covariance_

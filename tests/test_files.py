@@ -817,7 +817,7 @@ def test_other_kinds_are_refused_with_those_that_can_be_read(put, refuses, name)
 
 
 def test_public_names():
-    assert files.__all__ == ["read", "read_pair"]
+    assert files.__all__ == ["read", "read_labels", "read_pair", "read_times"]
 
 
 # Anything at all
@@ -877,3 +877,30 @@ def test_mutated_files_give_an_error_or_a_pair(tmp_path, seed):
             good = str(fault).isprintable()
         assert good
         assert time.perf_counter() - begun < 20  # a hang, not a benchmark
+
+
+@pytest.fixture
+def visits(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text(
+        "who,when,day,dose\nann,2024-05-31,3,1\nbob,2024-05-02,1,2\nann,2023-12-31,2,3\n"
+    )
+    return path
+
+
+def test_labels_are_names_and_times_are_numbers_or_dates(visits):
+    assert files.read_labels(visits, "who").tolist() == ["ann", "bob", "ann"]
+    assert files.read_labels(visits, "day").tolist() == ["3", "1", "2"]
+    assert files.read_times(visits, "day").tolist() == [3, 1, 2]
+    assert np.argsort(files.read_times(visits, "when")).tolist() == [2, 1, 0]
+    with pytest.raises(DataError, match="'who' holds neither numbers nor times"):
+        files.read_times(visits, "who")
+    with pytest.raises(DataError, match="whom"):
+        files.read_labels(visits, "whom")
+
+
+def test_labels_and_times_of_archives_are_arrays(tmp_path):
+    path = tmp_path / "arrays.npz"
+    np.savez(path, x=np.zeros(3), y=np.ones(3), who=np.array([1, 1, 2]))
+    assert files.read_labels(path, "who").tolist() == [1, 1, 2]
+    assert files.read_times(path, "who").tolist() == [1, 1, 2]

@@ -563,3 +563,67 @@ def test_a_declared_level_that_does_not_occur_keeps_its_column():
     fitted = Gaussian().fit(pl.Series("q", ["a", "b"] * 15, dtype=levels), Y)
     few = pl.Series("q", ["b"] * 3, dtype=levels)
     assert fitted.log_ratio(few, Y[:3]).shape == (3,)
+
+
+# Groups and order
+
+
+def two(n=30):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=n), rng.normal(size=n)
+
+
+def series(values):
+    return pd.Series(values), pl.Series(values), list(values), np.array(values)
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_groups_may_be_names_or_numbers_of_any_kind(kind):
+    for values in (["a", "b", "a"] * 10, [3.5, 1.0, 3.5] * 10):
+        labels = as_sample(*two(), groups=series(values)[kind]).labels
+        assert (labels[::3] == labels[2::3]).all()
+        assert (labels[::3] != labels[1::3]).all()
+
+
+def test_groups_that_share_a_copy_are_one():
+    x, y = two()
+    groups = np.arange(30) // 3
+    x[3], y[3] = x[0], y[0]
+    labels = as_sample(x, y, groups=groups).labels
+    assert len(set(labels[:6])) == 1
+    assert len(set(labels)) == 9
+    assert as_sample(x, y, groups=groups).copies is not None
+
+
+def test_order_gives_places_in_time():
+    x, y = two()
+    assert as_sample(x, y, order=True).times.tolist() == list(range(30))
+    assert as_sample(x, y, order=False).times is None
+    assert as_sample(x, y, order=-np.arange(30)).times.tolist() == list(range(29, -1, -1))
+    dates = pd.date_range("2024-01-01", periods=30)[::-1]
+    assert as_sample(x, y, order=dates.to_series()).times.tolist() == list(range(29, -1, -1))
+
+
+def test_what_is_beside_a_dropped_pair_is_dropped_too():
+    x, y = two()
+    x[4] = np.nan
+    sample = as_sample(x, y, groups=np.arange(30) // 2, nan="omit")
+    assert len(sample.labels) == 29
+    times = as_sample(x, y, order=np.arange(30)[::-1], nan="omit").times
+    assert sorted(times) == list(range(29))
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ({"groups": [1, 2]}, r"groups has shape \(2,\); pass one value for each of the 30 rows"),
+        ({"groups": [1] * 30}, "all rows are of one group"),
+        ({"groups": [None, *range(29)]}, "groups has missing values"),
+        ({"order": ["x"] * 30}, "order must be times or numbers"),
+        ({"order": [np.nan, *range(29)]}, "order must be times or numbers"),
+        ({"order": True, "groups": list(range(30))}, "groups and order were both given"),
+    ],
+)
+def test_groups_and_order_that_cannot_be_are_refused(about, message):
+    with pytest.raises(DataError, match=message):
+        as_sample(*two(), **about)

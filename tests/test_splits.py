@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deminat import DataError
-from deminat.splits import folds, split_off
+from deminat.splits import folds, others, shares, split_off
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -99,3 +99,50 @@ def test_no_fold_is_empty_while_there_are_labels_enough(counts):
     count = min(5, len(counts))
     for seed in range(9):
         assert min(len(part) for part in folds(len(labels), count, rng(seed), labels)) > 0
+
+
+def test_rows_in_time_are_cut_into_blocks():
+    times = rng().permutation(100)
+    parts = folds(100, 4, rng(), times=times)
+    assert [sorted(times[part]) for part in parts] == [
+        list(range(i, i + 25)) for i in (0, 25, 50, 75)
+    ]
+    rest = others(100, parts[1], times, gap=5)
+    assert sorted(times[rest]) == [*range(20), *range(55, 100)]
+
+
+def test_a_block_is_split_off_with_a_gap():
+    times = rng().permutation(120)
+    fit, held = split_off(120, 1 / 6, rng(), times=times, gap=3)
+    first, last = times[held].min(), times[held].max()
+    assert last - first + 1 == len(held) == 20
+    near = set(range(first - 3, last + 4))
+    assert set(times[fit]) == set(range(120)) - near
+
+
+def test_two_labels_at_least_are_held_out_where_there_are_some():
+    labels = np.repeat(np.arange(5), 30)
+    for seed in range(9):
+        _, held = split_off(150, 0.05, rng(seed), labels)
+        assert len(set(labels[held])) == 2
+
+
+@pytest.mark.parametrize("labels", [None, np.arange(200) // 5])
+def test_shares_are_disjoint_and_whole(labels):
+    parts = shares(200, (0.4, 0.3, 0.3), rng(), labels)
+    assert sorted(np.concatenate(parts)) == list(range(200))
+    assert [len(part) for part in parts] == [80, 60, 60]
+    if labels is not None:
+        kinds = [set(labels[part]) for part in parts]
+        assert not kinds[0] & kinds[1] | kinds[1] & kinds[2] | kinds[0] & kinds[2]
+
+
+def test_shares_in_time_follow_each_other():
+    times = rng().permutation(50)
+    parts = shares(50, (0.5, 0.5), rng(), times=times)
+    assert [sorted(times[part]) for part in parts] == [list(range(25)), list(range(25, 50))]
+
+
+def test_too_few_observations_cannot_be_shared():
+    with pytest.raises(DataError, match="2 different observations cannot be cut into 3 parts"):
+        shares(10, (0.4, 0.3, 0.3), rng(), np.arange(10) % 2)

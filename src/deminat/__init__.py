@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from . import datasets as datasets
     from . import tasks as tasks
     from .api import METHODS, compare, estimate
+    from .checks import Check, check
     from .classical import KSG, Gaussian
     from .critics import ConvCritic, MLPCritic, SeparableCritic
     from .errors import DataError, TrainingError
     from .estimators import AUTO, PAPER, Estimator
     from .flows import GM
+    from .inference import independence_test
     from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE
     from .reference import GaussianCopula, choose_start
-    from .results import Caution, MIResult
+    from .results import Caution, IndependenceResult, MIResult
     from .training import EarlyStopping, Training
     from .transforms import RankToNormal, Robust, Standardize, Views
 
@@ -28,14 +30,16 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "api": ("METHODS", "compare", "estimate"),
+    "checks": ("Check", "check"),
     "classical": ("KSG", "Gaussian"),
     "critics": ("ConvCritic", "MLPCritic", "SeparableCritic"),
     "errors": ("DataError", "TrainingError"),
     "estimators": ("AUTO", "PAPER", "Estimator"),
     "flows": ("GM",),
+    "inference": ("independence_test",),
     "objectives": ("CCMI", "DEMI", "JSD", "MINE", "NWJ", "SMILE", "InfoNCE"),
     "reference": ("GaussianCopula", "choose_start"),
-    "results": ("Caution", "MIResult"),
+    "results": ("Caution", "IndependenceResult", "MIResult"),
     "training": ("EarlyStopping", "Training"),
     "transforms": ("RankToNormal", "Robust", "Standardize", "Views"),
 }
@@ -54,12 +58,14 @@ __all__ = [
     "PAPER",
     "SMILE",
     "Caution",
+    "Check",
     "ConvCritic",
     "DataError",
     "EarlyStopping",
     "Estimator",
     "Gaussian",
     "GaussianCopula",
+    "IndependenceResult",
     "InfoNCE",
     "MIResult",
     "MLPCritic",
@@ -71,10 +77,12 @@ __all__ = [
     "TrainingError",
     "Views",
     "__version__",
+    "check",
     "choose_start",
     "compare",
     "datasets",
     "estimate",
+    "independence_test",
     "tasks",
 ]
 

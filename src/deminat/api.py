@@ -17,6 +17,7 @@ from .classical import KSG, Gaussian
 from .critics import ConvCritic, MLPCritic
 from .estimators import AUTO, PAPER, Estimator
 from .flows import FLOW_PAPER, GM
+from .inference import Assessor
 from .inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample
 from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE, Objective
 from .results import MIResult
@@ -89,6 +90,8 @@ def estimate(
     folds: int = 5,
     seed: int = 0,
     nan: NanPolicy = "raise",
+    groups: Any = None,
+    order: Any = None,
     n_jobs: int = 1,
     budget: float | None = None,
     progress: Progress | None = None,
@@ -109,14 +112,20 @@ def estimate(
         folds: Number of folds.
         seed: One seed gives one answer. A whole estimator keeps its own.
         nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
+        groups: (n,) rows of one group, such as a subject's, are never on both sides of a split
+            nor taken for unpaired.
+        order: (n,) times, or `True` if rows are in the order of time: they are split by blocks,
+            with gaps between them.
         n_jobs: Processes to use, as in joblib; the answer does not depend on it.
         budget: Seconds to take at most, or a little more; what is found by then depends on the
             machine.
         progress: Called now and then with the share of the work that is done, 0 to 1.
 
     Returns:
-        An `MIResult`: `.mi` in nats, `.bits`, `.standard_error`, `.pointwise`, `.n`, `.method`,
-        `.warnings`, `.diagnostics`; printed, it is one line.
+        An `MIResult`: `.mi` in nats, `.bits`, `.interval`, `.p_value`, `.lower_bound`,
+        `.standard_error`, `.pointwise`, `.n`, `.method`, `.warnings`, `.diagnostics`; printed, it
+        is one line. Methods that train nothing have neither interval nor p-value nor lower bound,
+        and those whose estimate is no mean log ratio no interval: see `independence_test`.
 
     Examples:
         >>> import numpy as np
@@ -134,6 +143,8 @@ def estimate(
         folds=folds,
         seed=seed,
         nan=nan,
+        groups=groups,
+        order=order,
         n_jobs=n_jobs,
         budget=budget,
         progress=progress,
@@ -150,6 +161,8 @@ def compare(
     folds: int = 5,
     seed: int = 0,
     nan: NanPolicy = "raise",
+    groups: Any = None,
+    order: Any = None,
     n_jobs: int = 1,
     budget: float | None = None,
     progress: Progress | None = None,
@@ -163,18 +176,20 @@ def compare(
         raise ValueError(f"folds must be at least 2, got {folds!r}")
     if budget is not None and not budget > 0:
         raise ValueError(f"budget must be seconds, above 0; got {budget!r}")
-    sample = as_sample(x, y, nan=nan, least=LEAST_PAIRS).without_constants()
+    sample = as_sample(x, y, groups=groups, order=order, nan=nan, least=LEAST_PAIRS)
+    sample = sample.without_constants()
     estimators = [estimator_for(method, preset, sample, seed) for method in methods]
     if sample.is_constant():
         nothing = np.zeros(len(sample))
         return [from_pointwise(nothing, e.name, sample.warnings) for e in estimators]
     estimators = _within(budget, estimators, folds, n_jobs)
-    groups = list(_by_training(estimators).values())
+    trainings = list(_by_training(estimators).values())
+    assess = Assessor(sample, seed)
     results: dict[int, MIResult] = {}
-    for i, group in enumerate(groups):
-        part = share_of(progress, i, len(groups))
-        answers = _measure([estimators[j] for j in group], sample, folds, n_jobs, part)
-        results.update(zip(group, answers, strict=True))
+    for i, members in enumerate(trainings):
+        how = {"folds": folds, "n_jobs": n_jobs, "progress": share_of(progress, i, len(trainings))}
+        answers = _measure([estimators[j] for j in members], sample, assess, **how)
+        results.update(zip(members, answers, strict=True))
     return [results[j] for j in range(len(estimators))]
 
 
@@ -251,15 +266,16 @@ def _by_training(estimators: Sequence[MIEstimator]) -> dict[Any, list[int]]:
 
 
 def _measure(
-    group: Sequence[MIEstimator],
-    sample: Sample,
-    folds: int,
-    n_jobs: int,
-    progress: Progress | None,
+    group: Sequence[MIEstimator], sample: Sample, assess: Assessor, **how: Any
 ) -> list[MIResult]:
     """Return the answers of estimators that share one training."""
     first = group[0]
-    if not isinstance(first, Estimator):
-        return [first.measure(sample, folds=folds, n_jobs=n_jobs, progress=progress)]
-    objectives = [e.objective for e in group if isinstance(e, Estimator)]
-    return first.measure_by(objectives, sample, folds=folds, n_jobs=n_jobs, progress=progress)
+    if isinstance(first, GM):
+        fit = first.cross_fit(sample, **how)
+        return [assess(first.reading(fit, sample), fit)]
+    if isinstance(first, Estimator):
+        fit = first.cross_fit(sample, **how)
+        objectives = [e.objective for e in group if isinstance(e, Estimator)]
+        results = zip(first.readings(fit, objectives, sample), objectives, strict=True)
+        return [assess(result, fit, isinstance(o, DEMI | JSD)) for result, o in results]
+    return [first.measure(sample, **how)]

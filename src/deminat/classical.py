@@ -94,7 +94,7 @@ class KSG(BaseEstimator):  # type: ignore[misc]
 
         `folds`, `n_jobs` and `progress` do nothing here: nothing is trained.
         """
-        labels = np.arange(len(sample)) if sample.labels is None else sample.labels
+        labels = np.arange(len(sample)) if sample.copies is None else sample.copies
         _, first, back = np.unique(labels, return_index=True, return_inverse=True)
         once = sample.take(first)  # a copy would be its own nearest neighbour
         fitted = clone(self).fit(once.x, once.y)

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .errors import DataError
-from .fitting import told
+from .fitting import Tables, told
 from .inputs import Sample
 from .scores import Scores
-from .splits import folds
+from .splits import folds, others
 from .training import History, Progress, share_of
 
 __all__ = ["CrossFit", "FittedOnPairs", "cross_fit"]
@@ -47,6 +47,14 @@ class FittedOnPairs(Protocol):
         """Score the pairs of a sample alone."""
         ...
 
+    def start_mean(self, sample: Sample) -> float:
+        """Return the mean score of pairs by what was known before any network, in nats."""
+        ...
+
+    def tables(self, sample: Sample) -> Tables:
+        """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
+        ...
+
 
 @dataclass(frozen=True)
 class CrossFit:
@@ -57,12 +65,16 @@ class CrossFit:
         histories: One training per fold.
         fold_means: Mean joint score of each fold, in nats.
         training_means: The same of the rows that its model was given to train on.
+        start_means: The same of each fold, by what was known before any network.
+        tables: (draws, couples, 2, 2) of each fold: each x of a couple of rows with each y.
     """
 
     scores: Scores
     histories: tuple[History, ...]
     fold_means: tuple[float, ...]
     training_means: tuple[float, ...]
+    start_means: tuple[float, ...]
+    tables: tuple[Tables, ...]
 
     @property
     def optimism(self) -> float:
@@ -74,6 +86,7 @@ class CrossFit:
         return {
             "fold_means": list(self.fold_means),
             "training_means": list(self.training_means),
+            "start_means": list(self.start_means),
             **told(self.histories),
         }
 
@@ -97,7 +110,8 @@ def cross_fit(
         n_jobs: Processes to use, as in joblib; the outcome does not depend on it.
         progress: Called with the share of the work that is done.
     """
-    parts = folds(len(sample), count, np.random.default_rng(estimator.seed), sample.labels)
+    rng = np.random.default_rng(estimator.seed)
+    parts = folds(len(sample), count, rng, sample.labels, sample.times)
     seeds = np.random.SeedSequence(estimator.seed).generate_state(count).tolist()
     k = min(k, *(len(part) - 1 for part in parts))
     if k < 1:
@@ -114,16 +128,32 @@ def cross_fit(
         for i, (part, fold_seed) in enumerate(zip(parts, seeds, strict=True))
     )
     joint, product = np.empty(len(sample)), np.empty((len(sample), k))
-    histories, training_means = [], []
+    fits = []
     outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    for i, (part, (scores, training_mean, history)) in enumerate(zip(parts, outcomes, strict=True)):
-        joint[part], product[part] = scores.joint, scores.product
-        histories.append(history)
-        training_means.append(training_mean)
+    for i, (part, fit) in enumerate(zip(parts, outcomes, strict=True)):
+        joint[part], product[part] = fit.scores.joint, fit.scores.product
+        fits.append(fit)
         if progress:
             progress((i + 1) / count)
-    means = tuple(float(joint[part].mean()) for part in parts)
-    return CrossFit(Scores(joint, product), tuple(histories), means, tuple(training_means))
+    return CrossFit(
+        Scores(joint, product),
+        tuple(fit.history for fit in fits),
+        tuple(float(joint[part].mean()) for part in parts),
+        tuple(fit.training_mean for fit in fits),
+        tuple(fit.start_mean for fit in fits),
+        tuple(fit.tables for fit in fits),
+    )
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """What a model says of the rows that it was not trained on, and of those that it was."""
+
+    scores: Scores
+    tables: Tables
+    training_mean: float
+    start_mean: float
+    history: History
 
 
 def _fit_and_score(
@@ -132,8 +162,14 @@ def _fit_and_score(
     part: NDArray[np.int64],
     k: int,
     progress: Progress | None,
-) -> tuple[Scores, float, History]:
-    rest = sample.take(np.setdiff1d(np.arange(len(sample)), part))
+) -> _Fold:
+    rest = sample.take(others(len(sample), part, sample.times, sample.gap))
     fitted = estimator.fit_sample(rest, progress)
-    training_mean = float(fitted.joint(rest).mean())
-    return fitted.scores(sample.take(part), k), training_mean, fitted.history_
+    held = sample.take(part)
+    return _Fold(
+        fitted.scores(held, k),
+        fitted.tables(held),
+        float(fitted.joint(rest).mean()),
+        fitted.start_mean(held),
+        fitted.history_,
+    )

@@ -27,8 +27,19 @@ from .critics import (
     is_separable,
     joint_scores,
 )
-from .crossfit import cross_fit
-from .fitting import Scales, hold_out, labels_of, requires_y, score_pairs, some_partners, told
+from .crossfit import CrossFit, cross_fit
+from .fitting import (
+    Scales,
+    Tables,
+    couple_rows,
+    hold_out,
+    labels_of,
+    requires_y,
+    score_couples,
+    score_pairs,
+    some_partners,
+    told,
+)
 from .inputs import LEAST_PAIRS, Sample, as_sample
 from .objectives import DEMI, JSD, InfoNCE, Objective
 from .reference import Frames, Start, StartFactory, choose_start
@@ -139,23 +150,26 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         progress: Progress | None = None,
     ) -> MIResult:
         """Return the mutual information of all pairs of a sample, by cross-fitting."""
-        (result,) = self.measure_by(
-            [self.objective], sample, folds=folds, n_jobs=n_jobs, progress=progress
-        )
+        fit = self.cross_fit(sample, folds=folds, n_jobs=n_jobs, progress=progress)
+        (result,) = self.readings(fit, [self.objective], sample)
         return result
 
-    def measure_by(
+    def cross_fit(
         self,
-        objectives: Sequence[Objective],
         sample: Sample,
         *,
         folds: int = 5,
         n_jobs: int = 1,
         progress: Progress | None = None,
+    ) -> CrossFit:
+        """Return each pair of a sample scored by a critic that never saw it."""
+        k = self.scored_negatives()
+        return cross_fit(self, sample, count=folds, k=k, n_jobs=n_jobs, progress=progress)
+
+    def readings(
+        self, fit: CrossFit, objectives: Sequence[Objective], sample: Sample
     ) -> list[MIResult]:
         """Return what objectives that share a training make of it."""
-        k = self.scored_negatives()
-        fit = cross_fit(self, sample, count=folds, k=k, n_jobs=n_jobs, progress=progress)
         figures = fit.diagnostics()
         return [
             read(o, fit.scores, sample.warnings, figures, fit.optimism if self._corrects(o) else 0)
@@ -196,6 +210,32 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         with one_thread():
             joint = joint_scores(self.critic_, *self.scales_(sample))
         return joint.double().numpy() - self.offset_
+
+    def start_mean(self, sample: Sample) -> float:
+        """Return the mean score of pairs by the start alone, in nats; 0 if there is none."""
+        start = self.scales_.start
+        if start is None:
+            return 0.0
+        with one_thread():
+            closed = ClosedForm(start.components, self.scales_.halves)
+            return float(joint_scores(closed, *self.scales_(sample)).mean())
+
+    def tables(self, sample: Sample) -> Tables:
+        """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
+        rows = couple_rows(sample, self.seed)
+        return score_couples(self.critic_, *self.scales_(sample), rows) - self.offset_
+
+    def halves(self, sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return (n, r) of x and of y, whose inner products are scores, of a separable critic."""
+        critic, (x, y) = self.critic_, self.scales_(sample)
+        if isinstance(critic, ClosedForm) and critic.components == 1:
+            return x[:, -critic.columns :].double().numpy(), y[
+                :, -critic.columns :
+            ].double().numpy()
+        if not is_separable(critic):
+            raise ValueError("only a separable critic has halves")
+        with one_thread(), torch.no_grad():
+            return critic.left(x).double().numpy(), critic.right(y).double().numpy()
 
     def scored_negatives(self) -> int:
         """Return how many unpaired partners a held-out pair gets: InfoNCE's ceiling needs all."""

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils import Tags
 from torch import Tensor, nn
 
@@ -22,13 +23,23 @@ from .transforms import Transform
 __all__ = [
     "Scales",
     "Schema",
+    "Tables",
+    "couple_rows",
     "hold_out",
     "labels_of",
     "requires_y",
+    "score_couples",
     "score_pairs",
     "some_partners",
     "told",
 ]
+
+
+Tables = NDArray[np.float64]
+
+_COUPLE = 2
+_DRAWS = 8  # of one row from each group, at most
+_AT_ONCE = 1 << 12  # bounds the memory
 
 
 @dataclass(frozen=True)
@@ -113,7 +124,8 @@ def hold_out(
     if stopping is None:
         return sample, None
     rng = np.random.default_rng(seed)
-    rows, held = split_off(len(sample), stopping.held_out, rng, sample.labels)
+    about = sample.labels, sample.times, sample.gap
+    rows, held = split_off(len(sample), stopping.held_out, rng, *about)
     return sample.take(rows), sample.take(held)
 
 
@@ -128,6 +140,45 @@ def some_partners(sample: Sample, k: int, seed: int) -> Tensor:
     """Return (n, k) rows that are unpaired with each row of a sample; fewer if n is small."""
     generator = torch.Generator().manual_seed(seed)
     return partners(len(sample), min(k, len(sample) - 1), generator, labels_of(sample))
+
+
+def couple_rows(sample: Sample, seed: int) -> NDArray[np.int64]:
+    """Return rows (draws, couples, 2): in a draw, no two of them depend on each other.
+
+    Rows that share a label, or follow each other within a gap of time, make a unit. Each draw takes
+    one row of each unit, and units stay in their couples.
+    """
+    rng = np.random.default_rng(seed)
+    units = _units(sample)
+    order = rng.permutation(len(sample))
+    order = order[np.argsort(units[order], kind="stable")]
+    sizes = np.bincount(units)
+    starts = np.cumsum(sizes) - sizes
+    count = len(sizes) // _COUPLE
+    chosen = rng.permutation(len(sizes))[: count * _COUPLE].reshape(count, _COUPLE)
+    draws = np.arange(min(_DRAWS, sizes.max()))[:, None, None]
+    return np.asarray(order[starts[chosen] + draws % sizes[chosen]])
+
+
+def _units(sample: Sample) -> NDArray[np.int64]:
+    """Return for each row the number of the unit that it belongs to."""
+    if sample.times is not None:
+        places = np.argsort(np.argsort(sample.times))
+        return np.asarray(places // max(1, sample.gap))
+    if sample.labels is not None:
+        return np.asarray(np.unique(sample.labels, return_inverse=True)[1])
+    return np.arange(len(sample))
+
+
+def score_couples(critic: nn.Module, x: Tensor, y: Tensor, rows: NDArray[np.int64]) -> Tables:
+    """Return (draws, couples, 2, 2) scores of each x of a couple with each y, in float64."""
+    found = []
+    with one_thread():
+        for some in torch.split(torch.from_numpy(rows).view(-1, _COUPLE), _AT_ONCE):
+            left, right = some.repeat_interleave(_COUPLE, dim=1), some.repeat(1, _COUPLE)
+            found.append(joint_scores(critic, x[left.flatten()], y[right.flatten()]))
+    scores = torch.cat(found) if rows.size else torch.empty(0)
+    return scores.double().numpy().reshape(*rows.shape, _COUPLE)
 
 
 def labels_of(sample: Sample) -> Tensor | None:

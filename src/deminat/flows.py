@@ -21,9 +21,19 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from .critics import joint_scores
-from .crossfit import cross_fit
+from .crossfit import CrossFit, cross_fit
 from .errors import DataError
-from .fitting import Scales, hold_out, requires_y, score_pairs, some_partners, told
+from .fitting import (
+    Scales,
+    Tables,
+    couple_rows,
+    hold_out,
+    requires_y,
+    score_couples,
+    score_pairs,
+    some_partners,
+    told,
+)
 from .inputs import LEAST_PAIRS, Sample, as_sample
 from .pairs import batches
 from .results import MIResult
@@ -144,7 +154,22 @@ class GM(BaseEstimator):  # type: ignore[misc]
         progress: Progress | None = None,
     ) -> MIResult:
         """Return the mutual information of all pairs of a sample, by cross-fitting."""
-        fit = cross_fit(self, sample, count=folds, k=1, n_jobs=n_jobs, progress=progress)
+        fit = self.cross_fit(sample, folds=folds, n_jobs=n_jobs, progress=progress)
+        return self.reading(fit, sample)
+
+    def cross_fit(
+        self,
+        sample: Sample,
+        *,
+        folds: int = 5,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> CrossFit:
+        """Return each pair of a sample scored by flows that never saw it."""
+        return cross_fit(self, sample, count=folds, k=1, n_jobs=n_jobs, progress=progress)
+
+    def reading(self, fit: CrossFit, sample: Sample) -> MIResult:
+        """Return the information that cross-fitted scores show."""
         return from_pointwise(fit.scores.joint, self.name, sample.warnings, fit.diagnostics())
 
     def fit_sample(self, sample: Sample, progress: Progress | None = None) -> Self:
@@ -181,6 +206,15 @@ class GM(BaseEstimator):  # type: ignore[misc]
         """Score the pairs of a sample alone."""
         with one_thread():
             return joint_scores(self.flows_, *self.scales_(sample)).double().numpy()
+
+    def start_mean(self, sample: Sample) -> float:
+        """Return 0: flows know nothing before they are trained."""
+        return 0.0
+
+    def tables(self, sample: Sample) -> Tables:
+        """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
+        rows = couple_rows(sample, self.seed)
+        return score_couples(self.flows_, *self.scales_(sample), rows)
 
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())

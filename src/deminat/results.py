@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COVERS", "Caution", "MIResult", "Unit", "nats_to"]
+__all__ = ["COVERS", "Caution", "IndependenceResult", "MIResult", "Unit", "nats_to", "shown_p"]
 
 Unit = Literal["nats", "bits"]
 
@@ -60,6 +60,11 @@ class MIResult:
             dropped by `nan="omit"` are left out. Its mean is `mi`.
         warnings: What to know before trusting the number.
         diagnostics: Further figures of the run, by name.
+        interval: Nats between which the truth should be, 95% sure; it allows for chance and for
+            training. `None` if there is none.
+        p_value: Of independence, by an exact test; `None` if it was not tested.
+        lower_bound: Nats that there are at least: wrong in one of twenty runs at most, whatever
+            the data; `None` if there is none.
     """
 
     mi: float
@@ -69,6 +74,9 @@ class MIResult:
     pointwise: NDArray[np.float64] = field(repr=False, compare=False)
     warnings: tuple[Caution, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    interval: tuple[float, float] | None = None
+    p_value: float | None = None
+    lower_bound: float | None = None
 
     @property
     def bits(self) -> float:
@@ -86,9 +94,13 @@ class MIResult:
 
     def describe(self, unit: Unit = "nats") -> str:
         """Return one readable line, in `unit`."""
-        mi, error = nats_to(unit, self.mi), nats_to(unit, self.standard_error)
-        mi = round(mi, 3) + 0.0  # no -0.000
-        line = f"{mi:.3f} {unit}  s.e. {error:.3f} ({COVERS})  n={self.n}  {self.method}"
+        mi = round(nats_to(unit, self.mi), 3) + 0.0  # no -0.000
+        line = f"{mi:.3f} {unit}  {self._spread(unit)}"
+        if self.p_value is not None:
+            line += f"  {shown_p(self.p_value)}"
+        if self.lower_bound is not None:
+            line += f"  at least {nats_to(unit, self.lower_bound):.3f}"
+        line += f"  n={self.n}  {self.method}"
         codes = ", ".join(w.code for w in self.warnings)
         return f"{line}  warnings: {codes}" if codes else line
 
@@ -99,6 +111,7 @@ class MIResult:
         rows = [
             ("mutual information", f"{self.mi:.3f} nats ({self.bits:.3f} bits)"),
             ("standard error", f"{self.standard_error:.3f} nats ({COVERS})"),
+            *self._assessed(),
             ("pairs", f"{self.n}"),
             ("method", self.method),
             *([("recipe", self.recipe)] if self.recipe else []),
@@ -111,6 +124,24 @@ class MIResult:
         )
         return f"<table>{cells}</table>"
 
+    def _spread(self, unit: Unit) -> str:
+        """Return how far the truth may be, as well as that is known."""
+        if self.interval is None:
+            return f"s.e. {nats_to(unit, self.standard_error):.3f} ({COVERS})"
+        low, high = (nats_to(unit, nats) for nats in self.interval)
+        return f"95% interval [{low:.3f}, {high:.3f}]"
+
+    def _assessed(self) -> list[tuple[str, str]]:
+        found = []
+        if self.interval is not None:
+            low, high = self.interval
+            found.append(("95% interval", f"{low:.3f} to {high:.3f} nats"))
+        if self.p_value is not None:
+            found.append(("independence", shown_p(self.p_value)))
+        if self.lower_bound is not None:
+            found.append(("at least", f"{self.lower_bound:.3f} nats (95% sure)"))
+        return found
+
     def to_dict(self, unit: Unit = "nats") -> dict[str, Any]:
         """Return what JSON can hold, in `unit`: all but the pointwise values.
 
@@ -121,11 +152,47 @@ class MIResult:
             "standard_error": nats_to(unit, self.standard_error),
             "unit": unit,
             "standard_error_covers": COVERS,
+            "interval": self.interval and [nats_to(unit, nats) for nats in self.interval],
+            "p_value": self.p_value,
+            "lower_bound": None if self.lower_bound is None else nats_to(unit, self.lower_bound),
             "n": self.n,
             "method": self.method,
             "warnings": [asdict(w) for w in self.warnings],
             "diagnostics": _finite(dict(self.diagnostics)),
         }
+
+
+@dataclass(frozen=True)
+class IndependenceResult:
+    """A test of independence.
+
+    Args:
+        p_value: How often independent x and y would look at least as dependent.
+        statistic: Mean score of pairs above that of permuted ones, in nats.
+        n: Number of pairs.
+        permutations: That each part was compared with; 0 where one side is constant.
+        warnings: What to know before trusting the p-value.
+    """
+
+    p_value: float
+    statistic: float
+    n: int
+    permutations: int
+    warnings: tuple[Caution, ...] = ()
+
+    def __str__(self) -> str:
+        line = f"{shown_p(self.p_value)}  n={self.n}  {self.permutations} permutations"
+        codes = ", ".join(w.code for w in self.warnings)
+        return f"{line}  warnings: {codes}" if codes else line
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {**asdict(self), "warnings": [asdict(w) for w in self.warnings]}
+
+
+def shown_p(p: float) -> str:
+    """Return a p-value as it is printed."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def _finite(value: Any) -> Any:

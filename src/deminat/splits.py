@@ -1,24 +1,37 @@
 """Which rows train, select and report: disjoint by construction.
 
-Rows that share a label (copies of one observation, and later groups) never stand on two sides.
+Rows that share a label (of one group, or copies of one observation) never stand on two sides. Rows
+in the order of time are cut into blocks, with a gap before and after each.
 """
 
 import heapq
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import DataError
 
-__all__ = ["folds", "split_off"]
+__all__ = ["folds", "others", "shares", "split_off"]
 
 Rows = NDArray[np.int64]
 
 
-def folds(n: int, count: int, rng: np.random.Generator, labels: Rows | None = None) -> list[Rows]:
-    """Cut rows 0 ... n-1 at random into `count` parts of like size, labels kept whole."""
+def folds(
+    n: int,
+    count: int,
+    rng: np.random.Generator,
+    labels: Rows | None = None,
+    times: Rows | None = None,
+) -> list[Rows]:
+    """Cut rows 0 ... n-1 into `count` parts of like size.
+
+    They are cut at random with labels kept whole or, where rows have times, into blocks of time.
+    """
     if count < 2:
         raise ValueError(f"folds must be at least 2, got {count!r}")
+    if times is not None:
+        return [np.sort(part) for part in np.array_split(np.argsort(times), count)]
     codes = np.arange(n) if labels is None else np.unique(labels, return_inverse=True)[1]
     distinct = int(codes.max()) + 1
     if distinct < count:
@@ -43,15 +56,59 @@ def _dealt(sizes: Rows, count: int) -> Rows:
     return part
 
 
+def shares(
+    n: int,
+    parts: Sequence[float],
+    rng: np.random.Generator,
+    labels: Rows | None = None,
+    times: Rows | None = None,
+) -> list[Rows]:
+    """Cut rows 0 ... n-1 into parts of given shares, labels kept whole, times in their order."""
+    codes = np.arange(n) if labels is None else np.unique(labels, return_inverse=True)[1]
+    distinct = int(codes.max()) + 1
+    if distinct < len(parts):
+        raise DataError(f"{distinct} different observations cannot be cut into {len(parts)} parts")
+    if times is not None:
+        order = np.argsort(times)
+    else:
+        order = np.argsort(rng.permutation(distinct)[codes], kind="stable")
+    ends = np.searchsorted(np.cumsum(parts), np.arange(n) / n + 1e-9)
+    cut = np.empty(n, dtype=np.int64)
+    cut[order] = ends
+    if times is None:  # a label goes where its first row went
+        first = np.unique(codes[order], return_index=True)[1]
+        cut = cut[order][first][codes]
+    return [np.flatnonzero(cut == k) for k in range(len(parts))]
+
+
+def others(n: int, part: Rows, times: Rows | None = None, gap: int = 0) -> Rows:
+    """Return the rows that are not of a part nor, where rows have times, within a gap of it."""
+    if times is None:
+        return np.setdiff1d(np.arange(n), part)
+    first, last = times[part].min(), times[part].max()
+    return np.flatnonzero((times < first - gap) | (times > last + gap))
+
+
 def split_off(
-    n: int, fraction: float, rng: np.random.Generator, labels: Rows | None = None
+    n: int,
+    fraction: float,
+    rng: np.random.Generator,
+    labels: Rows | None = None,
+    times: Rows | None = None,
+    gap: int = 0,
 ) -> tuple[Rows, Rows]:
     """Return (rows to fit, rows held out), about `fraction` of the n rows held out."""
+    if times is not None:
+        size = int(np.clip(round(fraction * n), 1, n - 1))
+        start = int(rng.integers(0, n - size + 1))
+        block = np.sort(np.argsort(times)[start : start + size])
+        return others(n, block, times, gap), block
     codes = np.arange(n) if labels is None else np.unique(labels, return_inverse=True)[1]
     shuffled = rng.permutation(int(codes.max()) + 1)
     if len(shuffled) < 2:
         raise DataError("copies of one observation cannot be split")
     ends = np.cumsum(np.bincount(codes)[shuffled])
-    cut = int(np.clip(np.argmin(np.abs(ends - fraction * n)) + 1, 1, len(shuffled) - 1))
+    least = 2 if len(shuffled) >= 4 else 1  # one alone has no stranger to be told from
+    cut = int(np.clip(np.argmin(np.abs(ends - fraction * n)) + 1, least, len(shuffled) - least))
     held = np.isin(codes, shuffled[:cut])
     return np.flatnonzero(~held), np.flatnonzero(held)

@@ -247,5 +247,6 @@ def _joined(histories: Sequence[History]) -> History:
         loss=histories[-1].loss,
         held_out=tuple(value for h in histories for value in h.held_out),
         restarts=sum(h.restarts for h in histories),
+        falling=histories[-1].falling,
         chose=", ".join(h.chose for h in histories if h.best_step > 0),
     )

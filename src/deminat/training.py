@@ -10,6 +10,7 @@ on at half the rate, three times at most.
 
 import copy
 import math
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ Progress = Callable[[float], None]
 
 _RESTARTS = 3
 _REPORT_EVERY = 20
+_FIFTH, _CLEAR, _WORTH = 30, 4.0, 0.02  # losses, standard errors, and share that make a fall
 
 
 class Descent(Protocol):
@@ -129,6 +131,7 @@ class History:
         loss: Mean training loss of the last hundred steps.
         held_out: Loss of the held-out rows at each look, the first before any step.
         restarts: How often the loss was not finite and the rate was halved.
+        falling: Whether the loss was still falling when the steps were used up.
         chose: What the training was of and what became of it, in words.
     """
 
@@ -137,6 +140,7 @@ class History:
     loss: float
     held_out: tuple[float, ...]
     restarts: int
+    falling: bool = False
     chose: str = ""
 
 
@@ -177,11 +181,29 @@ def train(
         module.eval()
         recent = losses[-100:] or [math.nan]
         held_out = tuple(watch.losses)
-        return History(len(losses), watch.step, sum(recent) / len(recent), held_out, restarts)
+        return History(
+            len(losses),
+            watch.step,
+            sum(recent) / len(recent),
+            held_out,
+            restarts,
+            falling=len(losses) == steps and _is_falling(losses),
+        )
     raise TrainingError(
         f"training diverged {_RESTARTS + 1} times, at ever lower rates; "
         "look for extreme values, or lower the learning rate"
     )
+
+
+def _is_falling(losses: Sequence[float]) -> bool:
+    """Tell whether the last fifth of the losses is clearly below the fifth before."""
+    size = len(losses) // 5
+    if size < _FIFTH:
+        return False
+    before, last = losses[-2 * size : -size], losses[-size:]
+    drop = statistics.fmean(before) - statistics.fmean(last)
+    noise = math.sqrt((statistics.variance(before) + statistics.variance(last)) / size)
+    return drop > max(_CLEAR * noise, _WORTH * abs(statistics.fmean(last)))
 
 
 def share_of(progress: Progress | None, i: int, count: int) -> Progress | None:

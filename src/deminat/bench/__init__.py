@@ -4,7 +4,8 @@ from .accuracy import ACCURACY
 from .ruler import RULER
 from .runner import Bench, narrowed, run_bench
 from .speed import CELLS, SPEED
+from .trust import TRUST
 
 __all__ = ["BENCHES", "Bench", "narrowed", "run_bench"]
 
-BENCHES: dict[str, Bench] = {"speed": SPEED, "cells": CELLS, **ACCURACY, **RULER}
+BENCHES: dict[str, Bench] = {"speed": SPEED, "cells": CELLS, **ACCURACY, **RULER, "trust": TRUST}

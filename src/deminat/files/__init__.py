@@ -28,7 +28,7 @@ from deminat.files import arrays, parquet, text
 from deminat.files.checks import PathLike, readable, shown
 from deminat.files.columns import Side, Table, missing, pick, resolve
 
-__all__ = ["read", "read_pair"]
+__all__ = ["read", "read_labels", "read_pair", "read_times"]
 
 _TABLES: dict[str, Callable[[Path], Table]] = {
     ".csv": text.open_text,
@@ -94,6 +94,40 @@ def read_pair(
         if all(missing(table, name) for table in tables):
             raise DataError(f"no column '{printable(name)}' in either file: see --categorical")
     return _whole(x, categorical), _whole(y, categorical)
+
+
+def read_labels(path: PathLike, name: str) -> NDArray[Any]:
+    """Read a column of names or numbers (n,), or an array of a .npz: equal rows, equal values."""
+    column = _column(path, name, labels=True)
+    if isinstance(column, np.ndarray):
+        return column
+    return column.to_series().to_numpy(allow_copy=True)
+
+
+def read_times(path: PathLike, name: str) -> NDArray[Any]:
+    """Read a column (n,) of numbers, or of dates and times as ISO 8601 writes them."""
+    try:
+        column = _column(path, name, labels=False)
+    except DataError:
+        texts = read_labels(path, name)
+        try:
+            return np.asarray(texts, dtype="datetime64[us]")
+        except (ValueError, TypeError):
+            raise DataError(
+                f"column '{printable(name)}' holds neither numbers nor times such as "
+                "2024-05-31T12:30:00: see --order"
+            ) from None
+    return column if isinstance(column, np.ndarray) else column.to_series().to_numpy()
+
+
+def _column(path: PathLike, name: str, labels: bool) -> Side:
+    """Return one column of a table, or an array of a .npz."""
+    path = _checked(path)
+    if path.suffix.lower() == ".npz":
+        return arrays.one_array(path, name)
+    table = _TABLES[path.suffix.lower()](path)
+    column = resolve(table, name)
+    return table.pick([[column]], {column} if labels else set())[0]
 
 
 def _open(path: Path) -> Table | NDArray[Any]:

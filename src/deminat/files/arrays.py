@@ -167,6 +167,13 @@ def read_npz(
         return first, second
 
 
+def one_array(path: Path, name: str) -> NDArray[Any]:
+    """Return an array of an archive by its name."""
+    with foreign(path, "NPZ"), zipfile.ZipFile(path) as archive:
+        _member(archive, path, name)
+        return _load(archive, path, name)
+
+
 def only_array(path: Path) -> NDArray[Any]:
     """Return the array of an archive that holds one."""
     with foreign(path, "NPZ"), zipfile.ZipFile(path) as archive:

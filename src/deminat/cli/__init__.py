@@ -1,0 +1,12 @@
+"""The command line: a thin layer over the library.
+
+Data go to stdout and everything said to people goes to stderr, so that a pipe sees only data.
+Exit codes: 0, 2 for bad input (one line, no traceback), 130 when interrupted. Heavy imports wait
+until a command needs them, so that `--help` answers at once.
+"""
+
+from . import answers, studies  # which add their commands to the application
+from .app import app, main
+from .options import Method
+
+__all__ = ["Method", "answers", "app", "main", "studies"]

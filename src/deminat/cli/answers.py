@@ -1,0 +1,232 @@
+"""Commands that answer questions about the user's own data: estimate, test, check."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import DataError
+from .app import app
+from .options import (
+    Categorical,
+    File,
+    Groups,
+    Jobs,
+    Json,
+    Method,
+    Nan,
+    Order,
+    Preset,
+    Seed,
+    Skip,
+    Unit,
+    X,
+    Y,
+    YFile,
+)
+from .screen import progress, say, table
+
+if TYPE_CHECKING:
+    from ..results import Caution, MIResult
+
+__all__ = ["check", "estimate", "independence"]
+
+_ROWS = "rows"  # what --order calls the order of the file
+
+
+@app.command()
+def estimate(
+    file: File,
+    y_file: YFile = None,
+    x: X = None,
+    y: Y = None,
+    categorical: Categorical = "",
+    groups: Groups = None,
+    order: Order = None,
+    method: Annotated[
+        list[Method] | None, typer.Option(help="By default demi; give it again for several.")
+    ] = None,
+    preset: Annotated[Preset, typer.Option(help="Recipe of trained methods.")] = Preset.AUTO,
+    folds: Annotated[
+        int, typer.Option(help="Number of critics, each trained without the pairs it scores.")
+    ] = 5,
+    seed: Seed = 0,
+    nan: Skip = Nan.RAISE,
+    unit: Annotated[Unit, typer.Option(help="Unit of the answer.")] = Unit.NATS,
+    jobs: Jobs = 1,
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds to take at most; fewer are less accurate.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate the mutual information of columns of a file, or of two files.
+
+    deminat estimate cells.parquet --x raf --y mek
+
+    deminat estimate x.npy y.npy --method demi --method ksg
+    """
+    within = "" if budget is None else f" within {budget:g} s"
+    with progress(f"estimating{within}", remaining=jobs == 1) as share:
+        pair = _read(file, y_file, x, y, categorical)
+        beside = _beside(file, y_file, groups, order)
+        from ..api import compare  # late: torch takes seconds
+
+        results = compare(
+            *pair,
+            methods=[m.value for m in method or [Method.DEMI]],
+            preset=preset.value,
+            folds=folds,
+            seed=seed,
+            nan=nan.value,
+            n_jobs=jobs,
+            budget=budget,
+            progress=share,
+            **beside,
+        )
+    _show(results, unit, as_json)
+
+
+@app.command("test")
+def independence(
+    file: File,
+    y_file: YFile = None,
+    x: X = None,
+    y: Y = None,
+    categorical: Categorical = "",
+    groups: Groups = None,
+    order: Order = None,
+    permutations: Annotated[int, typer.Option(help="To compare with.")] = 999,
+    seed: Seed = 0,
+    nan: Skip = Nan.RAISE,
+    as_json: Json = False,
+) -> None:
+    """Test whether columns of a file tell anything about others: a p-value, in seconds.
+
+    deminat test cells.parquet --x raf --y mek
+
+    deminat test visits.csv --x dose --y pulse --groups patient
+    """
+    with progress("testing"):
+        pair = _read(file, y_file, x, y, categorical)
+        beside = _beside(file, y_file, groups, order)
+        from ..inference import independence_test  # late: torch takes seconds
+
+        result = independence_test(
+            *pair, permutations=permutations, seed=seed, nan=nan.value, **beside
+        )
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2))
+        return
+    typer.echo(str(result))
+    _warn(result.warnings)
+
+
+@app.command()
+def check(
+    file: File,
+    y_file: YFile = None,
+    x: X = None,
+    y: Y = None,
+    categorical: Categorical = "",
+    groups: Groups = None,
+    order: Order = None,
+    method: Annotated[Method, typer.Option(help="What to check.")] = Method.DEMI,
+    preset: Annotated[Preset, typer.Option(help="Recipe of trained methods.")] = Preset.AUTO,
+    seed: Seed = 0,
+    nan: Skip = Nan.RAISE,
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds to take at most, for all estimates together.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check that the estimate obeys the laws of information on your own data.
+
+    y permuted, x and y exchanged, columns bent, noise added, columns left out, rows side by side:
+    six or seven estimates, so that it takes as many times as long as one.
+
+    deminat check cells.parquet --x raf --y mek
+    """
+    with progress("checking") as share:
+        pair = _read(file, y_file, x, y, categorical)
+        beside = _beside(file, y_file, groups, order)
+        from ..checks import check as checked  # late: torch takes seconds
+
+        base, checks = checked(
+            *pair,
+            method=method.value,
+            preset=preset.value,
+            seed=seed,
+            nan=nan.value,
+            budget=budget,
+            progress=share,
+            **beside,
+        )
+    if as_json:
+        told = {"estimate": base.to_dict(), "checks": [c.to_dict() for c in checks]}
+        typer.echo(json.dumps(told, indent=2))
+    else:
+        typer.echo(base.describe())
+        table([_line(c.to_dict()) for c in checks], as_json=False)
+        _warn(base.warnings)
+    if not all(c.passed for c in checks):
+        raise typer.Exit(1)
+
+
+def _line(told: dict[str, Any]) -> dict[str, str]:
+    """Return a check as a line of a table, in nats."""
+    low, high = ("any" if v is None else f"{v:.3f}" for v in (told["low"], told["high"]))
+    return {
+        "law": told["law"],
+        "change": told["change"],
+        "nats": f"{told['found']:.3f}",
+        "at least": low,
+        "at most": high,
+        "": "ok" if told["passed"] else "FAIL",
+    }
+
+
+def _read(
+    file: Path, y_file: Path | None, x: str | None, y: str | None, categorical: str
+) -> tuple[Any, Any]:
+    """Return both sides, from columns of one file or from two files."""
+    from .. import files
+
+    labels = [name for name in categorical.split(",") if name]
+    if y_file is None:
+        return files.read(file, x, y, categorical=labels)
+    if x is not None or y is not None:
+        raise DataError("two files stand for x and y whole; leave --x and --y out, or one file")
+    return files.read_pair(file, y_file, categorical=labels)
+
+
+def _beside(
+    file: Path, y_file: Path | None, groups: str | None, order: str | None
+) -> dict[str, Any]:
+    """Return groups and order, from columns of the file."""
+    from .. import files
+
+    if y_file is not None and (groups is not None or order not in (None, _ROWS)):
+        raise DataError("--groups and --order name columns of one file; put x and y into one")
+    return {
+        "groups": None if groups is None else files.read_labels(file, groups),
+        "order": True if order == _ROWS else order and files.read_times(file, order),
+    }
+
+
+def _show(results: list["MIResult"], unit: Unit, as_json: bool) -> None:
+    """Print results on stdout and their warnings, each once, on stderr."""
+    if as_json:
+        told = [result.to_dict(unit.value) for result in results]
+        typer.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+        return
+    for result in results:
+        typer.echo(result.describe(unit.value))
+    for words in dict.fromkeys(result.recipe for result in results if result.recipe):
+        say(f"recipe: {words}")
+    _warn(tuple(w for result in results for w in result.warnings))
+
+
+def _warn(cautions: tuple["Caution", ...]) -> None:
+    for caution in dict.fromkeys(cautions):
+        say(f"warning: {caution}")

@@ -1,0 +1,43 @@
+"""The application: what it is called, and how it ends."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from ..errors import DataError, TrainingError
+from .screen import say
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="How much does X tell you about Y? Mutual information, from two arrays or a file.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line; errors that a user can mend are one line on stderr."""
+    try:
+        app(standalone_mode=True)
+    except (DataError, TrainingError, ValueError) as error:
+        say(f"error: {error}")
+        sys.exit(2)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"deminat {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass

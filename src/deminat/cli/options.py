@@ -1,0 +1,89 @@
+"""Options that several commands have, and the values that they take."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Categorical",
+    "Cluster",
+    "File",
+    "Groups",
+    "Jobs",
+    "Json",
+    "Method",
+    "Nan",
+    "Order",
+    "Preset",
+    "Seed",
+    "Skip",
+    "Unit",
+    "X",
+    "Y",
+    "YFile",
+]
+
+
+class Method(StrEnum):
+    """Methods of the command line; a test keeps them equal to `METHODS`."""
+
+    DEMI = "demi"
+    JSD = "jsd"
+    CCMI = "ccmi"
+    SMILE = "smile"
+    MINE = "mine"
+    NWJ = "nwj"
+    INFONCE = "infonce"
+    GM = "gm"
+    KSG = "ksg"
+    GAUSSIAN = "gaussian"
+    COPULA = "copula"
+
+
+class Preset(StrEnum):
+    """Presets of the command line."""
+
+    AUTO = "auto"
+    PAPER = "paper"
+
+
+class Unit(StrEnum):
+    """Units of the command line."""
+
+    NATS = "nats"
+    BITS = "bits"
+
+
+class Nan(StrEnum):
+    """What to do with missing values."""
+
+    RAISE = "raise"
+    OMIT = "omit"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Jobs = Annotated[int, typer.Option(help="Processes to use; the answer does not depend on it.")]
+Cluster = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler to use: tcp://host:8786.")
+]
+
+File = Annotated[Path, typer.Argument(help="CSV, TSV, TXT, Parquet, NPY or NPZ.")]
+YFile = Annotated[Path | None, typer.Argument(help="A second file, of y alone.")]
+X = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns of x: names, or numbers from 0, as a,b,c. Of NPZ: an array, by default x."
+    ),
+]
+Y = Annotated[str | None, typer.Option(help="Columns of y. Of NPZ: an array, by default y.")]
+Categorical = Annotated[str, typer.Option(help="Columns that are categories: a,b.")]
+Groups = Annotated[
+    str | None, typer.Option(help="Column whose equal values belong together, such as a subject's.")
+]
+Order = Annotated[
+    str | None, typer.Option(help="Column of times; 'rows' if rows are in the order of time.")
+]
+Seed = Annotated[int, typer.Option(help="One seed gives one answer.")]
+Skip = Annotated[Nan, typer.Option("--nan", help="Refuse missing values or omit their pairs.")]

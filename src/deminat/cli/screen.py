@@ -1,0 +1,67 @@
+"""What people see: lines, tables, bars. Data go to stdout, everything else to stderr."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..training import Progress
+
+__all__ = ["progress", "say", "table"]
+
+
+def say(text: str) -> None:
+    """Print a line on stderr."""
+    typer.echo(text, err=True)
+
+
+def table(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Print rows on stdout, in aligned columns or as JSON."""
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    cells = [columns] + [[_cell(row.get(key, "")) for key in columns] for row in rows]
+    widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
+    for row in cells:
+        typer.echo("  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)))
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def progress(what: str, remaining: bool = True, kept: bool = False) -> Iterator["Progress | None"]:
+    """Show a bar on a terminal, at once, and nothing in a pipe; say so when interrupted.
+
+    With `remaining` it guesses the time left, which makes no sense while several processes work;
+    with `kept` it says that what is finished is not lost.
+    """
+    try:
+        with _bar(what, remaining) if sys.stderr.isatty() else nullcontext() as progress:
+            yield progress
+    except KeyboardInterrupt:
+        say("interrupted" + "; what is finished is kept, the same command goes on there" * kept)
+        raise
+
+
+@contextmanager
+def _bar(what: str, remaining: bool) -> Iterator["Progress"]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.progress import TimeElapsedColumn as Elapsed
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = [TextColumn(what), BarColumn(), TaskProgressColumn(), Elapsed()]
+    columns += [Remaining()] if remaining else []
+    # Cells of a sweep are minutes apart: a guess from the last half minute would never come.
+    period = 3600.0
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda share: bar.update(task, completed=share)

@@ -1,0 +1,155 @@
+"""Commands that look at deminat itself: tasks, doctor, bench, paper."""
+
+import json
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import DataError, printable
+from .app import app
+from .options import Cluster, Jobs, Json
+from .screen import progress, say, table
+
+if TYPE_CHECKING:
+    from ..bench.runner import Bench
+    from ..store import Row
+
+__all__ = ["bench", "doctor", "paper", "tasks"]
+
+
+@app.command()
+def tasks(as_json: Json = False) -> None:
+    """List the distributions with known mutual information."""
+    from ..tasks import EXAMPLES, bmi_tasks
+
+    rows = [
+        {"name": t.name, "mi": t.mi, "unit": "nats", "dim_x": t.dim_x, "dim_y": t.dim_y}
+        for t in bmi_tasks()
+    ]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    width = max(len(str(row["name"])) for row in rows)
+    for row in rows:
+        typer.echo(f"{row['name']:<{width}}  {row['mi']:.5f} nats  {row['dim_x']} x {row['dim_y']}")
+    say(f"also, for any dimension and MI: {', '.join(EXAMPLES)}")
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Show versions, device and threads, and test the estimator in about five seconds."""
+    from ..doctor import examine
+
+    with progress("testing") as report_share:
+        report = examine(report_share)
+    if as_json:
+        typer.echo(json.dumps(report, indent=2))
+    else:
+        for name, value in report.items():
+            typer.echo(f"{name:<14} {value}")
+    if report["self_test"] != "passed":
+        raise typer.Exit(1)
+
+
+@app.command()
+def bench(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="speed, cells, gaussian, cap, alpha, independent, bmi, highmi or trust."
+        ),
+    ],
+    runs: Annotated[int | None, typer.Option(help="Number of seeds or rounds.")] = None,
+    first: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Keep cells that match: n=10000, task='spiral*'. Repeatable."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="CSV of rows; goes on after those in it.")] = (
+        None
+    ),
+    figure: Annotated[Path | None, typer.Option(help="Draw the rows of bmi or highmi.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes to use.")] = None,
+    cluster: Cluster = None,
+    as_json: Json = False,
+) -> None:
+    """Measure speed or accuracy, with a verdict on what is claimed of it.
+
+    deminat bench bmi --runs 1 --only preset=auto --only n=10000 --out bmi.csv --figure bmi.png
+    """
+    from ..bench import BENCHES, narrowed, run_bench
+
+    if name not in BENCHES:
+        raise DataError(f"no bench {printable(name)}; there are {', '.join(BENCHES)}")
+    chosen = narrowed(BENCHES[name], only or [])
+    draw = _drawing(name, chosen) if figure else None
+    seeds = range(first, first + (runs or chosen.runs))
+    cells = chosen.cells(seeds)  # which refuses what cannot be
+    say(f"claim: {chosen.claim} ({len(cells)} cells)")
+    with progress(name, kept=out is not None) as report_share:
+        how = {"cluster": cluster, "progress": report_share}
+        rows = run_bench(chosen, seeds, out, jobs=jobs or chosen.jobs, **how)
+    table(rows, as_json)
+    for line in chosen.verdict(rows):
+        say(line)
+    if draw and figure:
+        draw(figure, rows)
+
+
+@app.command()
+def paper(
+    name: Annotated[str, typer.Argument(help="gaussian, longrun or consistency.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for rows, tables and figures; goes on where it was.")
+    ] = Path("paper"),
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Keep cells that match: d=20, training='demi*'. Repeatable."),
+    ] = None,
+    reps: Annotated[int | None, typer.Option(help="Draws of each; gaussian has 10.")] = None,
+    scale: Annotated[
+        float | None, typer.Option(help="Share of pairs, steps or images, for a quick look.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Of consistency, instead of 100.")] = None,
+    contrast: Annotated[
+        int | None, typer.Option(help="Unpaired images a pair of InfoNCE, instead of 63.")
+    ] = None,
+    jobs: Jobs = 2,
+    cluster: Cluster = None,
+    as_json: Json = False,
+) -> None:
+    """Run an experiment of the paper, or the part of it that is missing, and write its results.
+
+    deminat paper gaussian --only d=20 --only n=32000 --reps 2
+
+    deminat paper longrun --scale 0.2
+    """
+    from ..experiments.paper import EXPERIMENTS, run_paper
+
+    if name not in EXPERIMENTS:
+        raise DataError(f"no experiment {printable(name)}; there are {', '.join(EXPERIMENTS)}")
+    for module, extra in {"matplotlib": "plot", "zuko": "flows"}.items():
+        if find_spec(module) is None:
+            raise DataError(f"this needs {module}: pip install 'deminat[{extra}]'")
+    experiment = EXPERIMENTS[name]
+    changed = {"reps": reps, "scale": scale, "epochs": epochs, "contrast": contrast}
+    sweep = experiment.sweep(only or [], **changed)
+    say(f"{len(sweep.cells)} cells, rows in {out / name}.sqlite")
+    with progress(name, kept=True) as report_share:
+        how = {"jobs": jobs, "cluster": cluster, "progress": report_share}
+        rows = run_paper(name, experiment, sweep, out, **how)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+    say(f"wrote {out / name}.csv, .parquet, .md, .tex, .png and .svg")
+
+
+def _drawing(name: str, bench: "Bench") -> Callable[[Path, Sequence["Row"]], None]:
+    """Return what draws a bench, or say at once, not after hours, that nothing will."""
+    if bench.figure is None:
+        raise DataError(f"there is no figure of {name}; leave --figure out")
+    if find_spec("matplotlib") is None:
+        raise DataError("a figure needs matplotlib: pip install 'deminat[plot]'")
+    return bench.figure

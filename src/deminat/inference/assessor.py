@@ -1,0 +1,57 @@
+"""What comes with an estimate: an interval, a p-value, a lower bound, warnings where due."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..crossfit import CrossFit
+from ..inputs import Sample
+from ..results import IndependenceResult, MIResult
+from .bound import lower_bound
+from .cautions import diagnosed
+from .chain import Link, chain
+from .independence import judged
+from .interval import interval, out_of_range
+
+__all__ = ["Assessor"]
+
+
+@dataclass(frozen=True)
+class Assessor:
+    """Assesses results of one sample; what does not depend on the method is done once.
+
+    Args:
+        sample: All pairs.
+        seed: Of all randomness.
+    """
+
+    sample: Sample
+    seed: int
+
+    def __call__(self, result: MIResult, fit: CrossFit, is_mean: bool = True) -> MIResult:
+        """Return a result that was read off cross-fitted critics, with what to make of it.
+
+        Args:
+            result: What an objective made of the scores.
+            fit: The scores.
+            is_mean: Whether the estimate is the mean log ratio; otherwise it has no interval.
+        """
+        chained = [link.tables(self.seed) for link in self._links]
+        bound = lower_bound(fit.tables, chained)
+        result = replace(result, p_value=self._independence.p_value, lower_bound=bound)
+        cautions, figures = diagnosed(result, fit)
+        if is_mean:
+            cautions += tuple(out_of_range(result, self.sample))
+            result = replace(result, interval=interval(result, fit))
+        return replace(
+            result,
+            warnings=result.warnings + cautions,
+            diagnostics={**result.diagnostics, **figures},
+        )
+
+    @cached_property
+    def _links(self) -> list[Link]:
+        return chain(self.sample, self.seed)
+
+    @cached_property
+    def _independence(self) -> IndependenceResult:
+        return judged(self.sample, self._links, seed=self.seed)

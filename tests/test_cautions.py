@@ -1,0 +1,124 @@
+"""Warnings appear on runs that deserve them, and not on others."""
+
+import numpy as np
+import pytest
+
+import deminat
+from deminat import DEMI, tasks
+from deminat.crossfit import CrossFit
+from deminat.inference.cautions import calibration, diagnosed
+from deminat.scores import Scores, read
+from deminat.training import History, Training
+
+QUIET = History(100, 100, 0.5, (), 0)
+
+
+def a_fit(task, n=3_000, seed=0, bend=lambda f: f, gap=0.0, histories=(QUIET,) * 5):
+    """A run whose critic is the task's own log ratio, bent."""
+    x, y = task.sample(n, seed=seed)
+    joint = bend(task.log_ratio(x, y))
+    shifts = [bend(task.log_ratio(x, np.roll(y, k, axis=0))) for k in range(1, 9)]
+    means = (float(joint.mean()),) * 5
+    training = tuple(m + gap for m in means)
+    scores = Scores(joint, np.stack(shifts, axis=1))
+    return CrossFit(scores, histories, means, training, (0.0,) * 5, ())
+
+
+def codes(fit):
+    result = read(DEMI(), fit.scores)
+    return [caution.code for caution in diagnosed(result, fit)[0]]
+
+
+NAMES = [*tasks.names()[:14], *tasks.names()[19:25]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", [300, 3_000])
+def test_a_right_critic_is_not_suspected(name, n):
+    for seed in range(3):
+        assert codes(a_fit(tasks.get(name), n, seed)) == []
+
+
+@pytest.mark.parametrize(
+    ("bend", "expected"),
+    [
+        (lambda f: f + 0.5, {"normaliser", "uncalibrated"}),
+        (lambda f: 2.5 * f, {"normaliser", "uncalibrated"}),
+        (lambda f: 0.2 * f, {"normaliser", "uncalibrated"}),
+        (
+            lambda f: f + np.random.default_rng(0).normal(size=f.shape),
+            {"normaliser", "uncalibrated"},
+        ),
+    ],
+)
+def test_a_wrong_critic_is(bend, expected):
+    assert set(codes(a_fit(tasks.gaussian(2, 1.0), bend=bend))) == expected
+
+
+def test_the_normaliser_is_not_checked_where_it_cannot_be():
+    fit = a_fit(tasks.gaussian(5, 6.0), n=3_000)
+    result = read(DEMI(), fit.scores)
+    cautions, figures = diagnosed(result, fit)
+    assert not figures["normaliser_checkable"]
+    assert [c.code for c in cautions if c.code == "normaliser"] == []
+    assert diagnosed(read(DEMI(), a_fit(tasks.gaussian(1, 1.0)).scores), fit)[1][
+        "normaliser_checkable"
+    ]
+
+
+def test_what_was_learnt_by_heart_is_told():
+    task = tasks.gaussian(2, 1.0)
+    assert codes(a_fit(task, gap=0.1)) == []
+    assert codes(a_fit(task, gap=0.4)) == ["overfit"]
+
+
+def test_training_that_was_cut_short_is_told():
+    task, falling = tasks.gaussian(2, 1.0), History(100, 100, 0.5, (), 0, falling=True)
+    assert codes(a_fit(task, histories=(falling,) * 2 + (QUIET,) * 3)) == []
+    assert codes(a_fit(task, histories=(falling,) * 3 + (QUIET,) * 2)) == ["unfinished"]
+
+
+def test_pairs_that_are_all_told_apart_may_hold_anything():
+    fit = a_fit(tasks.gaussian(5, 30.0), n=300)
+    assert codes(fit) == ["infinite"]
+    (caution,) = diagnosed(read(DEMI(), fit.scores), fit)[0]
+    assert "300 pairs by themselves can show about 5.7 nats" in caution.message
+
+
+def test_a_calibration_curve_is_straight_for_a_right_critic():
+    curve = calibration(a_fit(tasks.gaussian(1, 0.5), n=20_000).scores)
+    assert len(curve) == 10
+    assert sum(share for *_, share in curve) == pytest.approx(1)
+    assert [seen for _, seen, _ in curve] == pytest.approx([said for said, *_ in curve], abs=0.03)
+
+
+# On real runs, short ones
+
+
+def estimated(x, y, **more):
+    return deminat.estimate(x, y, folds=2, budget=4, **more)
+
+
+def test_a_function_is_told_from_a_relation():
+    x = np.random.default_rng(0).normal(size=400)
+    result = estimated(x, np.exp(x))
+    assert "infinite" in [w.code for w in result.warnings]
+    assert result.lower_bound > 1
+
+
+def test_a_training_of_a_few_steps_is_unfinished():
+    x, y = tasks.gaussian(20, 2.0).sample(3_000, seed=0)
+    hasty = deminat.Estimator(
+        critic=deminat.MLPCritic, start=None, training=Training(steps=200, halve_at=())
+    )
+    codes = [w.code for w in deminat.estimate(x, y, method=hasty, folds=2).warnings]
+    assert "unfinished" in codes
+
+
+def test_a_critic_that_knows_its_rows_by_heart_is_overfitted():
+    x, y = tasks.gaussian(5, 0.5).sample(300, seed=0)
+    keen = deminat.Estimator(
+        critic=deminat.MLPCritic, start=None, training=Training(epochs=100, halve_at=())
+    )
+    codes = [w.code for w in deminat.estimate(x, y, method=keen, folds=2).warnings]
+    assert "overfit" in codes

@@ -1,0 +1,284 @@
+"""What comes with an estimate: the test is exact, the bound a bound."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import kstest, norm
+
+import deminat
+from deminat import MIResult
+from deminat.crossfit import CrossFit
+from deminat.errors import DataError
+from deminat.fitting import couple_rows
+from deminat.inference.bound import lower_bound
+from deminat.inference.chain import Link, chain
+from deminat.inference.independence import _blocks, _tried, independence_test
+from deminat.inference.interval import interval, out_of_range
+from deminat.inputs import as_sample
+from deminat.tasks import gaussian, get
+from deminat.training import Training
+from test_serial import wandering
+
+QUICK = Training(batch=64, steps=50)
+
+
+def normals(n, d=1, seed=0):
+    return np.random.default_rng(seed).normal(size=(2, n, d))
+
+
+# The test of independence
+
+
+def link_of(x, y, **about):
+    """A part whose critic multiplies x and y."""
+    sample = as_sample(x, y, **about)
+    return Link(sample, sample.x, sample.y)
+
+
+def p_values(draw, runs=200, permutations=39):
+    found = []
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        found.append(_tried(draw(rng), permutations, rng)[0])
+    return np.array(found)
+
+
+def grouped(rng):
+    of = np.repeat(np.arange(24), rng.integers(3, 9, size=24))
+    x, y = (rng.normal(size=24)[of] + 0.3 * rng.normal(size=len(of)) for _ in range(2))
+    return link_of(x, y, groups=of)
+
+
+DRAWS = {
+    "normal": lambda rng: link_of(*rng.normal(size=(2, 40))),
+    "cauchy": lambda rng: link_of(*rng.standard_cauchy((2, 40))),
+    "coins": lambda rng: link_of(*rng.integers(0, 2, size=(2, 40))),
+    "copies": lambda rng: link_of(*(np.repeat(rng.normal(size=40), 3) for _ in range(2))),
+    "groups": grouped,
+}
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_p_values_of_independent_sides_are_uniform_or_larger(kind):
+    p = p_values(DRAWS[kind])
+    for level in (0.05, 0.1, 0.25, 0.5):
+        assert (p <= level).mean() <= level + 4 * np.sqrt(level * (1 - level) / len(p))
+    if kind != "coins":  # which tie
+        assert kstest(p - 0.5 / 40, "uniform").pvalue > 1e-3
+
+
+def test_permuting_rows_of_groups_one_by_one_would_not_do():
+    def naive(rng):
+        link = grouped(rng)
+        return link_of(link.sample.x, link.sample.y)
+
+    assert (p_values(naive) <= 0.05).mean() > 0.15
+
+
+def test_chance_shared_by_folds_is_why_critics_come_in_a_chain():
+    # Two folds, each tried by the 30 sample correlations of the other: both give the same inner
+    # product, so that their sum is twice it, while permuted ones differ and have half the variance.
+    r = np.random.default_rng(0).normal(size=(2, 20_000, 30))  # in standard errors
+    total = 2 * (r[0] * r[1]).sum(axis=1)
+    permuted = np.sqrt((r**2).sum(axis=(0, 2)))  # standard deviation, given both critics
+    assert (total > norm.isf(0.05) * permuted).mean() == pytest.approx(0.12, abs=0.01)
+
+
+def test_groups_are_permuted_with_others_of_like_size():
+    labels = np.repeat(np.arange(60), [2] * 30 + [3] * 25 + [9] * 5)
+    blocks = _blocks(labels, np.random.default_rng(0))
+    assert [block.shape for block in blocks] == [(30, 3), (30, 2)]  # the largest are cut
+    for block in blocks:
+        assert all(len(set(labels[row])) == 1 for row in block)
+    rows = np.concatenate([block.ravel() for block in blocks])
+    assert len(set(rows)) == len(rows)
+
+
+@pytest.mark.parametrize("relation", [lambda x: 0.3 * x, np.square, lambda x: np.cos(3 * x)])
+def test_dependence_is_found(relation):
+    x, noise = normals(1_000)
+    assert independence_test(x, relation(x) + noise).p_value < 0.001
+
+
+def test_series_are_shifted_not_shuffled():
+    rejected = [
+        independence_test(wandering(600, s), wandering(600, s + 1000), order=True).p_value <= 0.05
+        for s in range(40)
+    ]
+    assert sum(rejected) <= 7  # one in a hundred would have more at a level of 8%
+    x = wandering(600, 0)
+    late = np.random.default_rng(0).permutation(600)
+    y = x + 0.5 * wandering(600, 1)
+    assert independence_test(x[late], y[late], order=late).p_value < 0.01
+
+
+def test_a_short_slow_series_is_refused():
+    x, y = wandering(30, 0, 0.999), wandering(30, 1, 0.999)
+    with pytest.raises(DataError, match="collect a longer series"):
+        independence_test(x, y, order=True)
+
+
+def test_one_seed_gives_one_answer_and_nothing_varies_nothing():
+    x, y = normals(200)
+    assert independence_test(x, y, seed=3) == independence_test(x, y, seed=3)
+    assert independence_test(x, np.ones(200)).p_value == 1
+    with pytest.raises(ValueError, match="permutations must be at least"):
+        independence_test(x, y, permutations=5)
+
+
+def test_few_rows_and_images_are_tested_too():
+    x, y = normals(20)
+    assert 0 < independence_test(x, y).p_value <= 1
+    images = np.random.default_rng(0).normal(size=(80, 1, 4, 4))
+    assert independence_test(images, images + 0.1).p_value < 0.01
+
+
+def test_results_are_lines_and_dictionaries():
+    x, _ = normals(60)
+    result = independence_test(x, x)
+    assert str(result) == "p < 0.001  n=60  999 permutations"
+    assert result.to_dict()["p_value"] == result.p_value
+
+
+# The chain
+
+
+def test_parts_of_a_chain_are_not_known_to_its_critics():
+    x, y = normals(200)
+    links = chain(as_sample(x, y), seed=0)
+    assert [len(link) for link in links] == [60, 60]
+    rows = [{float(v) for v in link.sample.x[:, 0]} for link in links]
+    assert not rows[0] & rows[1]
+
+
+def test_a_silent_critic_is_replaced_by_one_that_speaks():
+    for seed in range(3):
+        for link in chain(as_sample(*normals(300, seed=seed)), seed):
+            assert np.ptp(link.left @ link.right.T) > 0.01
+
+
+# The lower bound
+
+
+def tables_of(task, n, seed, bend=lambda f: f):
+    x, y = task.sample(n, seed=seed)
+    rows = couple_rows(as_sample(x, y), 0)[0]
+    left, right = rows.repeat(2, axis=1).ravel(), np.tile(rows, (1, 2)).ravel()
+    return bend(task.log_ratio(x[left], y[right])).reshape(1, -1, 2, 2)
+
+
+def test_a_perfect_critic_proves_most_of_it_given_many_pairs():
+    task = gaussian(2, 1.0)
+    few, many = (lower_bound([], [tables_of(task, n, 0)]) for n in (800, 40_000))
+    assert 0.3 < few < many
+    assert 0.9 < many < 1
+
+
+def test_nothing_is_proved_by_silence_or_by_no_rows():
+    assert lower_bound([np.zeros((1, 200, 2, 2))]) == 0
+    assert lower_bound([np.zeros((1, 0, 2, 2))]) == 0
+    assert lower_bound([]) == 0
+
+
+BENDS = {
+    "true": lambda f: f,
+    "too loud": lambda f: 3 * f,
+    "shifted": lambda f: f + 2,
+    "noisy": lambda f: f + np.random.default_rng(0).normal(size=f.shape),
+}
+
+
+@pytest.mark.parametrize("name", ["1v1-normal-0.75", "student-identity-1-1-1", "1v1-additive-0.1"])
+@pytest.mark.parametrize("bend", BENDS)
+def test_the_bound_is_rarely_above_the_truth_whatever_the_critic(name, bend):
+    task = get(name)
+    bounds = [
+        lower_bound(tables_of(task, 320, s, BENDS[bend]).reshape(2, 1, -1, 2, 2)) for s in range(40)
+    ]
+    assert sum(b > task.mi for b in bounds) <= 5
+
+
+def test_independent_pairs_prove_nothing_even_to_a_critic_that_believes():
+    rng = np.random.default_rng(0)
+    bounds = [lower_bound([rng.normal(size=(1, 240, 2, 2))]) for _ in range(60)]
+    assert sum(b > 0 for b in bounds) <= 7
+
+
+def test_couples_hold_rows_that_do_not_depend_on_each_other():
+    x, y = normals(240)
+    groups = np.arange(240) // 5
+    rows = couple_rows(as_sample(x, y, groups=groups), 0)
+    assert rows.shape == (5, 24, 2)
+    for draw in rows:
+        assert len(set(groups[draw].ravel())) == 48
+    assert (groups[rows] == groups[rows[0]]).all()  # units stay in their couples
+    assert len(set(rows[:, 0, 0])) == 5
+    assert couple_rows(as_sample(x, y), 0).shape == (1, 120, 2)
+
+
+# Both in a result
+
+
+@pytest.fixture(scope="module")
+def result():
+    x, y = gaussian(1, 0.5).sample(600, seed=0)
+    return deminat.estimate(x, y, folds=2, budget=3)
+
+
+def test_estimates_come_with_an_interval_a_p_value_and_a_bound(result):
+    low, high = result.interval
+    assert result.lower_bound < low < result.mi < high
+    assert low < 0.5 < high
+    assert f"95% interval [{low:.3f}, {high:.3f}]" in str(result)
+    assert result.p_value < 0.001
+    assert 0 < result.lower_bound < 0.5
+    assert f"p < 0.001  at least {result.lower_bound:.3f}  n=600" in str(result)
+    told = result.to_dict("bits")
+    assert told["lower_bound"] == pytest.approx(result.lower_bound / np.log(2))
+    assert "95% sure" in result._repr_html_()
+
+
+def test_methods_that_train_nothing_have_neither():
+    x, y = normals(100)
+    result = deminat.estimate(x, y, method="gaussian")
+    assert result.interval is None is result.p_value is result.lower_bound
+    assert "s.e." in str(result)
+
+
+def test_only_mean_log_ratios_have_an_interval():
+    x, y = gaussian(1, 0.5).sample(300, seed=0)
+    quick = [deminat.Estimator(o, training=QUICK) for o in (deminat.DEMI(), deminat.CCMI())]
+    demi, ccmi = deminat.compare(x, y, methods=quick, folds=2)
+    assert demi.interval is not None
+    assert ccmi.interval is None
+    assert ccmi.lower_bound == demi.lower_bound
+
+
+def a_fit(optimism=0.0, start=0.5, scatter=0.0):
+    means = (0.5 - scatter, 0.5 + scatter)
+    training = tuple(m + 2 * optimism for m in means)
+    return CrossFit(None, (), means, training, (start,) * 2, ())
+
+
+def test_intervals_allow_for_chance_for_training_and_for_what_was_not_found():
+    result = MIResult(0.5, 0.01, 5_000, "demi", np.zeros(2))
+    low, high = interval(result, a_fit())
+    assert (low, high) == pytest.approx((0.4804, 0.5196), abs=1e-4)
+    assert interval(result, a_fit(scatter=0.1))[1] == pytest.approx(0.696, abs=1e-3)
+    assert interval(result, a_fit(optimism=0.02)) == pytest.approx((low - 0.02, high + 0.06))
+    assert interval(result, a_fit(start=0.1)) == pytest.approx((low, high + 0.04))
+    assert interval(replace(result, mi=-0.1), a_fit(start=0))[0] == 0
+
+
+def test_intervals_that_were_not_tried_say_so():
+    x, y = normals(5_000)
+    good = MIResult(0.5, 0.01, 5_000, "demi", np.zeros(2))
+    assert list(out_of_range(good, as_sample(x, y))) == []
+    for other, sample in [
+        (replace(good, mi=3.5), as_sample(x, y)),
+        (replace(good, n=400), as_sample(x, y)),
+        (good, as_sample(*normals(50, d=21))),
+    ]:
+        (caution,) = out_of_range(other, sample)
+        assert caution.code == "range"

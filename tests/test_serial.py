@@ -1,0 +1,58 @@
+"""Rows that resemble their neighbours are told; others are not."""
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from deminat.inputs import as_sample
+from deminat.serial import correlation_time, gap_between, serial_cautions
+
+
+def wandering(n, seed, rho=0.95):
+    steps = np.random.default_rng(seed).normal(size=(n + 500, 1))
+    return lfilter([1], [1, -rho], steps, axis=0)[500:]
+
+
+def test_a_correlation_time_is_that_of_the_process():
+    a = wandering(200_000, 0, rho=0.9)[:, 0]
+    assert correlation_time(a - a.mean()) == pytest.approx(19, rel=0.15)  # (1 + rho) / (1 - rho)
+    b = np.random.default_rng(0).normal(size=20_000)
+    assert correlation_time(b - b.mean()) == pytest.approx(1, abs=0.2)
+    assert correlation_time(np.zeros(50)) == 1
+
+
+@pytest.mark.parametrize("n", [300, 2_000])
+@pytest.mark.parametrize("seed", range(10))
+def test_two_wandering_series_are_always_told(n, seed):
+    (told,) = serial_cautions(wandering(n, seed), wandering(n, seed + 100))
+    assert told.code == "autocorrelated"
+
+
+def test_one_wandering_side_is_no_harm():
+    rng = np.random.default_rng(0)
+    assert serial_cautions(wandering(1_000, 0), rng.normal(size=(1_000, 1))) == ()
+
+
+def test_false_alarms_are_rare():
+    rng = np.random.default_rng(0)
+    pairs = ((rng.normal(size=(200, 5)), rng.standard_cauchy((200, 5))) for _ in range(300))
+    assert sum(bool(serial_cautions(x, y)) for x, y in pairs) == 0
+
+
+def test_gaps_grow_with_memory_but_leave_most_rows():
+    rng = np.random.default_rng(0)
+    assert gap_between(rng.normal(size=(2_000, 1)), rng.normal(size=(2_000, 1))) <= 3
+    slow = gap_between(wandering(50_000, 0), rng.normal(size=(50_000, 1)))
+    assert 80 < slow < 180
+    assert gap_between(wandering(500, 0), wandering(500, 1)) == 25
+
+
+def test_order_or_groups_silence_the_warning_and_copies_do_not_cause_it():
+    x, y = wandering(400, 0), wandering(400, 1)
+    codes = lambda sample: [w.code for w in sample.warnings]  # noqa: E731
+    assert codes(as_sample(x, y)) == ["autocorrelated"]
+    assert codes(as_sample(x, y, order=True)) == []
+    assert codes(as_sample(x, y, groups=np.arange(400) // 50)) == []
+    rng = np.random.default_rng(0)
+    twice = [np.repeat(rng.normal(size=300), 2) for _ in range(2)]
+    assert codes(as_sample(*twice)) == ["duplicates"]
