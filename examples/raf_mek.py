@@ -15,14 +15,15 @@ from deminat.plotting import save_comparison
 def main(folder: Path) -> None:
     """Estimate, print, draw."""
     cells = deminat.datasets.sachs()
+    cells = cells.sample(fraction=1, shuffle=True, seed=0)  # the file is sorted by experiment
     raf, mek = (np.log(cells[name].to_numpy()) for name in ("raf", "mek"))
 
     print("estimating raf-mek by DEMI (5 critics, each scoring cells it never saw) ...", flush=True)
     results = deminat.compare(raf, mek, methods=["demi", "ksg", "gaussian"], n_jobs=2)
     for result in results:
         print(result)
-        for caution in result.warnings:
-            print(f"  {caution}")
+    for caution in dict.fromkeys(w for result in results for w in result.warnings):
+        print(f"warning: {caution}")
 
     folder.mkdir(parents=True, exist_ok=True)
     figure = folder / "raf_mek.png"

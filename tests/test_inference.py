@@ -267,7 +267,7 @@ def test_intervals_allow_for_chance_for_training_and_for_what_was_not_found():
     assert (low, high) == pytest.approx((0.4804, 0.5196), abs=1e-4)
     assert interval(result, a_fit(scatter=0.1))[1] == pytest.approx(0.696, abs=1e-3)
     assert interval(result, a_fit(optimism=0.02)) == pytest.approx((low - 0.02, high + 0.06))
-    assert interval(result, a_fit(start=0.1)) == pytest.approx((low, high + 0.04))
+    assert interval(result, a_fit(start=0.1)) == pytest.approx((low, high + 0.06))
     assert interval(replace(result, mi=-0.1), a_fit(start=0))[0] == 0
 
 

@@ -1,6 +1,7 @@
 """Figures are drawn, labelled with their unit, and touch nothing global."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,8 +30,16 @@ def test_methods_are_named_and_the_axis_has_its_unit():
     plot_methods(ax, RESULTS, unit="bits")
     assert [t.get_text() for t in ax.get_yticklabels()] == ["demi", "ksg(k=3)"]
     assert "bits" in ax.get_xlabel()
-    (points,) = [line for line in ax.get_lines() if line.get_marker() == "o"]
-    assert points.get_xdata() == pytest.approx([1 / np.log(2), 0.8 / np.log(2)])
+    points = [float(line.get_xdata()[0]) for line in ax.get_lines() if line.get_marker() == "o"]
+    assert points == pytest.approx([1 / np.log(2), 0.8 / np.log(2)])
+
+
+def test_intervals_are_drawn_where_there_are_some():
+    ax = Figure().subplots()
+    plot_methods(ax, [replace(RESULTS[0], interval=(0.9, 1.4)), RESULTS[1]])
+    ends = [bars.get_segments()[0][:, 0].tolist() for bars in ax.collections]
+    assert ends == [pytest.approx([0.9, 1.4]), pytest.approx([0.7, 0.9])]
+    assert "95% intervals" in ax.get_xlabel()
 
 
 def test_colours_are_symmetric_about_zero():

@@ -36,20 +36,27 @@ def plot_pointwise(ax: "Axes", x: Any, y: Any, result: MIResult) -> None:
 
 
 def plot_methods(ax: "Axes", results: Sequence[MIResult], unit: Unit = "nats") -> None:
-    """Draw the estimates of several methods with two standard errors either way."""
+    """Draw the estimates of several methods, with intervals, or thin bars of 2 standard errors."""
     places = range(len(results))
-    ax.errorbar(
-        [nats_to(unit, r.mi) for r in results],
-        places,
-        xerr=[2 * nats_to(unit, r.standard_error) for r in results],
-        fmt="o",
-        capsize=4,
-        color="black",
-    )
+    for place, r in zip(places, results, strict=True):
+        low, high = r.interval or (r.mi - 2 * r.standard_error, r.mi + 2 * r.standard_error)
+        ends = [[max(0.0, r.mi - low)], [max(0.0, high - r.mi)]]
+        ax.errorbar(
+            nats_to(unit, r.mi),
+            place,
+            xerr=[[nats_to(unit, end) for end in side] for side in ends],
+            fmt="o",
+            capsize=4,
+            color="black",
+            elinewidth=1 if r.interval is None else 2.5,
+        )
     ax.set_yticks(list(places), [r.method for r in results])
     ax.invert_yaxis()
     ax.margins(y=0.3)
-    ax.set_xlabel(f"mutual information ({unit})\nbars: 2 standard errors over pairs")
+    bars = "bars: 2 standard errors over pairs"
+    if any(r.interval for r in results):
+        bars = "thick bars: 95% intervals\nthin bars: 2 standard errors over pairs"
+    ax.set_xlabel(f"mutual information ({unit})\n{bars}")
     ax.grid(axis="x", alpha=0.3)
 
 
