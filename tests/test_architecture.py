@@ -32,6 +32,7 @@ PATH = [
     "pairs",
     "critics",
     "objectives",
+    "descent",
     "training",
     "gradients",
     "scores",

@@ -112,11 +112,11 @@ def as_sample(
             f"x has {len(x)} rows and y has {len(y)}; row i of x must go with row i of y"
         )
     finite = _finite_rows(x) & _finite_rows(y)
-    warnings: tuple[Caution, ...] = ()
-    if not finite.all():
-        if nan == "raise":
-            raise DataError(_missing(x, x_names, "x") or _missing(y, y_names, "y"))
-        warnings = (_omitted(int((~finite).sum()), len(finite)),)
+    if not finite.all() and nan == "raise":
+        raise DataError(_missing(x, x_names, "x") or _missing(y, y_names, "y"))
+    warnings: tuple[Caution, ...] = (
+        () if finite.all() else (_omitted(int((~finite).sum()), len(finite)),)
+    )
     grouped, times = _group_codes(groups, finite), _places(order, finite)
     if grouped is not None and times is not None:
         raise DataError(

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import torch
-from torch import Tensor, nn
-from torch.optim.adamw import adamw
+from torch import nn
 
+from .descent import AdamW, clip, move
 from .errors import TrainingError
 
 __all__ = [
@@ -276,7 +276,7 @@ def _descend(
     progress: Progress | None,
 ) -> list[float]:
     """Take the steps and return the loss of each; the weights to keep are left in `watch`."""
-    optimizer = _AdamW(module, settings.weight_decay)
+    optimizer = AdamW(module, settings.weight_decay)
     averaged = module if settings.average is None else copy.deepcopy(module)
     losses: list[float] = []
     module.train()
@@ -288,10 +288,10 @@ def _descend(
             raise _NotFiniteError
         value.backward()
         if settings.clip is not None:
-            _clip([w.grad for w in module.parameters() if w.grad is not None], settings.clip)
+            clip([w.grad for w in module.parameters() if w.grad is not None], settings.clip)
         optimizer.step(slower * settings.rate(step - 1, steps))
         if settings.average is not None:
-            _move(averaged, module, min(settings.average, (step + 1) / (step + 10)))
+            move(averaged, module, min(settings.average, (step + 1) / (step + 10)))
         if progress is not None and step % _REPORT_EVERY == 0:
             progress(step / steps)
         late = deadline is not None and time.monotonic() > deadline
@@ -300,60 +300,3 @@ def _descend(
     if watch.stopping is None:
         watch.keep(averaged, len(losses))
     return losses
-
-
-class _AdamW:
-    """AdamW as torch has it, without the bookkeeping of an optimizer around the fused call.
-
-    In a step of a small network that bookkeeping takes longer than the call itself.
-    """
-
-    def __init__(self, module: nn.Module, weight_decay: float):
-        self.weight_decay = weight_decay
-        self.state = [  # the weight, the mean of its gradient, of its square, the steps taken
-            (w, torch.zeros_like(w), torch.zeros_like(w), torch.zeros((), device=w.device))
-            for w in module.parameters()
-        ]
-
-    def zero_grad(self) -> None:
-        for weight, *_ in self.state:
-            weight.grad = None
-
-    @torch.no_grad()
-    def step(self, rate: float) -> None:
-        """Move the weights that have a gradient."""
-        moving = [(w.grad, w, *rest) for w, *rest in self.state if w.grad is not None]
-        grads, weights, means, squares, steps = map(list, zip(*moving, strict=True))
-        adamw(
-            weights,
-            grads,
-            means,
-            squares,
-            [],
-            steps,
-            fused=True,
-            amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
-            lr=rate,
-            weight_decay=self.weight_decay,
-            eps=1e-8,
-            maximize=False,
-        )
-
-
-def _clip(grads: list[Tensor], largest: float) -> None:
-    """Shorten the gradient if it is longer than `largest`."""
-    length = math.sqrt(sum(float(torch.dot(g.flatten(), g.flatten())) for g in grads))
-    if length > largest:
-        for grad in grads:
-            grad.mul_(largest / length)
-
-
-@torch.no_grad()
-def _move(averaged: nn.Module, module: nn.Module, decay: float) -> None:
-    """Move the moving average towards the current weights; buffers are copied."""
-    for mean, weight in zip(averaged.parameters(), module.parameters(), strict=True):
-        mean.lerp_(weight, 1 - decay)
-    for old, new in zip(averaged.buffers(), module.buffers(), strict=True):
-        old.copy_(new)
