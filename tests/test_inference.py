@@ -12,7 +12,7 @@ from deminat.crossfit import CrossFit
 from deminat.errors import DataError
 from deminat.fitting import couple_rows
 from deminat.inference.bound import lower_bound
-from deminat.inference.chain import Link, chain
+from deminat.inference.chain import Link, _is_silent, chain
 from deminat.inference.independence import _blocks, _tried, independence_test
 from deminat.inference.interval import interval, out_of_range
 from deminat.inputs import as_sample
@@ -150,6 +150,12 @@ def test_parts_of_a_chain_are_not_known_to_its_critics():
     assert [len(link) for link in links] == [60, 60]
     rows = [{float(v) for v in link.sample.x[:, 0]} for link in links]
     assert not rows[0] & rows[1]
+
+
+def test_terms_of_one_side_are_silence():
+    x, y = np.random.default_rng(0).normal(size=(2, 9))
+    assert _is_silent(np.add.outer(x, y))
+    assert not _is_silent(np.multiply.outer(x, y))
 
 
 def test_a_silent_critic_is_replaced_by_one_that_speaks():

@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 _SHARES = (0.4, 0.3, 0.3)  # the first is only trained on
 _FEW = 50  # observations that cannot teach a network
-_SILENT = 1e-6  # nats between the highest and the lowest score
+_SILENT = 1e-5  # nats
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,17 @@ def _halves(known: Sample, part: Sample, seed: int) -> tuple[Array, Array]:
     """Return the halves of a part by a critic that was trained on what is known."""
     if _observations(known) >= _FEW:
         left, right = quick(seed).fit_sample(known).halves(part)
-        if len(part) > 1 and np.ptp(left[:_FEW] @ right[:_FEW].T) > _SILENT:
+        if not _is_silent(left[:_FEW] @ right[:_FEW].T):
             return left, right
     x_map, y_map = RankToNormal.fit(known.x), RankToNormal.fit(known.y)
     correlations = _with_squares(x_map(known.x)).T @ _with_squares(y_map(known.y)) / len(known)
     return _with_squares(x_map(part.x)) @ correlations, _with_squares(y_map(part.y))
+
+
+def _is_silent(table: Array) -> bool:
+    """Tell whether scores (n, n) are nothing but a term of x and a term of y."""
+    both = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    return bool(np.abs(both).max() < _SILENT)
 
 
 def _observations(sample: Sample) -> int:
