@@ -26,7 +26,7 @@ def a_fit(task, n=3_000, seed=0, bend=lambda f: f, gap=0.0, histories=(QUIET,) *
 
 def codes(fit):
     result = read(DEMI(), fit.scores)
-    return [caution.code for caution in diagnosed(result, fit)[0]]
+    return [caution.code for caution in diagnosed(result, fit, result.n)[0]]
 
 
 NAMES = [*tasks.names()[:14], *tasks.names()[19:25]]
@@ -58,12 +58,11 @@ def test_a_wrong_critic_is(bend, expected):
 def test_the_normaliser_is_not_checked_where_it_cannot_be():
     fit = a_fit(tasks.gaussian(5, 6.0), n=3_000)
     result = read(DEMI(), fit.scores)
-    cautions, figures = diagnosed(result, fit)
+    cautions, figures = diagnosed(result, fit, result.n)
     assert not figures["normaliser_checkable"]
     assert [c.code for c in cautions if c.code == "normaliser"] == []
-    assert diagnosed(read(DEMI(), a_fit(tasks.gaussian(1, 1.0)).scores), fit)[1][
-        "normaliser_checkable"
-    ]
+    low = a_fit(tasks.gaussian(1, 1.0))
+    assert diagnosed(read(DEMI(), low.scores), low, 3_000)[1]["normaliser_checkable"]
 
 
 def test_what_was_learnt_by_heart_is_told():
@@ -81,7 +80,7 @@ def test_training_that_was_cut_short_is_told():
 def test_pairs_that_are_all_told_apart_may_hold_anything():
     fit = a_fit(tasks.gaussian(5, 30.0), n=300)
     assert codes(fit) == ["infinite"]
-    (caution,) = diagnosed(read(DEMI(), fit.scores), fit)[0]
+    (caution,) = diagnosed(read(DEMI(), fit.scores), fit, 300)[0]
     assert "300 pairs by themselves can show about 5.7 nats" in caution.message
 
 

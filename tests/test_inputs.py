@@ -604,6 +604,31 @@ def test_order_gives_places_in_time():
     assert as_sample(x, y, order=dates.to_series()).times.tolist() == list(range(29, -1, -1))
 
 
+def test_text_may_be_times_and_equal_times_are_told():
+    x, y = two()
+    days = [f"2024-01-{d:02d}" for d in range(30, 0, -1)]
+    assert as_sample(x, y, order=days).times.tolist() == list(range(29, -1, -1))
+    assert as_sample(x, y, order=np.True_).times is not None
+    (told,) = as_sample(x, y, order=np.arange(30) // 2).warnings
+    assert (told.code, told.message[:11]) == ("tied_times", "15 of 30 ro")
+
+
+def test_copies_in_time_are_refused():
+    x, y = two(60)
+    with pytest.raises(DataError, match="leave the copies out, or order"):
+        as_sample(np.tile(x, 2), np.tile(y, 2), order=True)
+
+
+def test_nothing_but_missing_values_is_too_few():
+    with pytest.raises(DataError, match="0 pairs are too few"):
+        as_sample(np.full(5, np.nan), np.zeros(5), groups=range(5), nan="omit")
+
+
+def test_what_is_missing_on_both_sides_is_told_at_once():
+    with pytest.raises(DataError, match=r"x has NaN .* 1 of 3 rows.*; y has NaN .* 1 of 3 rows"):
+        as_sample([1, np.nan, 2], [np.nan, 1, 2])
+
+
 def test_what_is_beside_a_dropped_pair_is_dropped_too():
     x, y = two()
     x[4] = np.nan
@@ -619,8 +644,9 @@ def test_what_is_beside_a_dropped_pair_is_dropped_too():
         ({"groups": [1, 2]}, r"groups has shape \(2,\); pass one value for each of the 30 rows"),
         ({"groups": [1] * 30}, "all rows are of one group"),
         ({"groups": [None, *range(29)]}, "groups has missing values"),
-        ({"order": ["x"] * 30}, "order must be times or numbers"),
-        ({"order": [np.nan, *range(29)]}, "order must be times or numbers"),
+        ({"order": ["x"] * 30}, "order must be numbers, or times such as"),
+        ({"order": [np.nan, *range(29)]}, "order is missing in 1 of 30 rows"),
+        ({"groups": pd.Series([pd.NA, *"ab" * 14, "c"], dtype="string")}, "missing values"),
         ({"order": True, "groups": list(range(30))}, "groups and order were both given"),
     ],
 )

@@ -89,9 +89,9 @@ def test_more_partners_than_other_rows_are_an_error(n, k):
 
 
 def test_copies_of_one_observation_cannot_be_unpaired():
-    with pytest.raises(DataError, match="copies of one observation"):
+    with pytest.raises(DataError, match="of one group or copies of one"):
         partners(10, 1, generator(), torch.zeros(10))
-    with pytest.raises(DataError, match="copies of one observation"):
+    with pytest.raises(DataError, match="of one group or copies of one"):
         next(batches(10, 5, 1, generator(), labels=torch.zeros(10)))
 
 
@@ -175,7 +175,7 @@ def test_a_label_of_nearly_all_rows_needs_few_draws(monkeypatch):
 
 
 def test_copies_of_one_observation_have_no_all_pairs_batches():
-    with pytest.raises(DataError, match="copies of one observation"):
+    with pytest.raises(DataError, match="of one group or copies of one"):
         next(batches(10, 5, None, generator(), labels=torch.zeros(10)))
 
 

@@ -19,6 +19,8 @@ def test_a_correlation_time_is_that_of_the_process():
     b = np.random.default_rng(0).normal(size=20_000)
     assert correlation_time(b - b.mean()) == pytest.approx(1, abs=0.2)
     assert correlation_time(np.zeros(50)) == 1
+    swing = np.cos(np.pi / 2 * np.arange(5_000)) + 0.1 * b[:5_000]
+    assert correlation_time(swing - swing.mean()) > 500
 
 
 @pytest.mark.parametrize("n", [300, 2_000])
@@ -41,17 +43,21 @@ def test_false_alarms_are_rare():
 
 def test_gaps_grow_with_memory_but_leave_most_rows():
     rng = np.random.default_rng(0)
-    assert gap_between(rng.normal(size=(2_000, 1)), rng.normal(size=(2_000, 1))) <= 3
-    slow = gap_between(wandering(50_000, 0), rng.normal(size=(50_000, 1)))
+    gap, told = gap_between(rng.normal(size=(2_000, 1)), rng.normal(size=(2_000, 1)))
+    assert gap <= 3
+    assert told == ()
+    slow, told = gap_between(wandering(50_000, 0), rng.normal(size=(50_000, 1)))
     assert 80 < slow < 180
-    assert gap_between(wandering(500, 0), wandering(500, 1)) == 25
+    assert told == ()
+    gap, (told,) = gap_between(wandering(500, 0), wandering(500, 1))
+    assert (gap, told.code) == (25, "slow")
 
 
 def test_order_or_groups_silence_the_warning_and_copies_do_not_cause_it():
     x, y = wandering(400, 0), wandering(400, 1)
     codes = lambda sample: [w.code for w in sample.warnings]  # noqa: E731
     assert codes(as_sample(x, y)) == ["autocorrelated"]
-    assert codes(as_sample(x, y, order=True)) == []
+    assert codes(as_sample(x, y, order=True)) == ["slow"]
     assert codes(as_sample(x, y, groups=np.arange(400) // 50)) == []
     rng = np.random.default_rng(0)
     twice = [np.repeat(rng.normal(size=300), 2) for _ in range(2)]

@@ -31,7 +31,7 @@ def test_every_row_is_in_one_fold_and_sizes_differ_by_one_at_most(n, count, seed
 @many
 @given(labels=st.lists(st.integers(0, 30), min_size=40, max_size=200), seed=SEEDS)
 def test_labels_are_kept_whole(labels, seed):
-    labels = np.array([*range(5), *labels])
+    labels = np.array([*range(10), *labels])
     parts = folds(len(labels), 5, rng(seed), labels)
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(labels)))
     for label in np.unique(labels):
@@ -44,8 +44,8 @@ def test_folds_of_doubled_rows_are_balanced():
 
 
 def test_any_integers_serve_as_labels():
-    parts = folds(6, 2, rng(), np.array([-5, 10**12, 7, 7, -5, 10**12]))
-    assert sorted(map(len, parts)) == [2, 4]
+    parts = folds(8, 2, rng(), np.array([-5, 10**12, 7, 7, -5, 10**12, 9, 9]))
+    assert sorted(map(len, parts)) == [4, 4]
 
 
 def test_one_seed_gives_one_split():
@@ -61,9 +61,9 @@ def test_folds_are_random_and_rows_within_them_in_order():
 
 
 def test_fewer_observations_than_folds_are_an_error():
-    with pytest.raises(DataError, match="3 different observations"):
+    with pytest.raises(DataError, match="3 groups or different rows"):
         folds(3, 5, rng())
-    with pytest.raises(DataError, match="2 different observations"):
+    with pytest.raises(DataError, match="2 groups or different rows"):
         folds(100, 5, rng(), np.arange(100) % 2)
 
 
@@ -94,11 +94,19 @@ def test_split_off_holds_out_other_fractions_too(fraction):
 
 
 @pytest.mark.parametrize("counts", [(90, *[1] * 10), (60, *[1] * 40), (2, 1, 2, 1)], ids=str)
-def test_no_fold_is_empty_while_there_are_labels_enough(counts):
+def test_no_fold_has_a_label_alone_while_there_are_enough(counts):
     labels = np.repeat(np.arange(len(counts)), counts)
-    count = min(5, len(counts))
+    count = min(5, len(counts) // 2)
     for seed in range(9):
-        assert min(len(part) for part in folds(len(labels), count, rng(seed), labels)) > 0
+        parts = folds(len(labels), count, rng(seed), labels)
+        assert min(len(set(labels[part])) for part in parts) >= 2
+        assert sorted(np.concatenate(parts)) == list(range(len(labels)))
+
+
+@pytest.mark.parametrize(("distinct", "advice"), [(6, "use folds=3"), (3, "collect more")])
+def test_too_few_labels_are_refused_with_a_way_out(distinct, advice):
+    with pytest.raises(DataError, match=f"{distinct} groups .* too few for 5 folds.*{advice}"):
+        folds(30, 5, rng(), np.arange(30) % distinct)
 
 
 def test_rows_in_time_are_cut_into_blocks():

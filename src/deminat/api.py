@@ -20,7 +20,7 @@ from .flows import FLOW_PAPER, GM
 from .inference import Assessor
 from .inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample
 from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE, Objective
-from .results import MIResult
+from .results import Caution, MIResult
 from .scores import from_pointwise
 from .training import Progress, share_of
 from .transforms import Standardize
@@ -113,7 +113,7 @@ def estimate(
         seed: One seed gives one answer. A whole estimator keeps its own.
         nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
         groups: (n,) rows of one group, such as a subject's, are never on both sides of a split
-            nor taken for unpaired.
+            nor taken for unpaired; every fold needs two groups or more.
         order: (n,) times, or `True` if rows are in the order of time: they are split by blocks,
             with gaps between them.
         n_jobs: Processes to use, as in joblib; the answer does not depend on it.
@@ -278,4 +278,16 @@ def _measure(
         objectives = [e.objective for e in group if isinstance(e, Estimator)]
         results = zip(first.readings(fit, objectives, sample), objectives, strict=True)
         return [assess(result, fit, isinstance(o, DEMI | JSD)) for result, o in results]
-    return [first.measure(sample, **how)]
+    return [_ungrouped(first.measure(sample, **how), sample)]
+
+
+def _ungrouped(result: MIResult, sample: Sample) -> MIResult:
+    """Say so where a method takes rows for independent that are not."""
+    if sample.times is None and sample.labels is sample.copies:
+        return result
+    told = Caution(
+        "ungrouped",
+        f"{result.method} takes all rows for independent: groups and order do nothing here",
+        "Use method='demi', or deminat.independence_test",
+    )
+    return replace(result, warnings=(*result.warnings, told))

@@ -108,7 +108,8 @@ def check(
             **about,
         )
 
-    about = {"groups": sample.labels, "order": sample.times}
+    groups = None if sample.labels is sample.copies else sample.labels
+    about = {"groups": groups, "order": sample.times}
     base = measured((sample.x, sample.y), 0, **about)
     found = []
     for i, change in enumerate(changes, start=1):

@@ -5,7 +5,9 @@ the unpaired partners is a joint pair in disguise, which caps the estimate. Yet 
 discrete, equal rows are natural and must stay. Rows are taken for copies when, with repeats set
 aside, the values of one side are nearly all different and are not those of a table, evenly spaced
 and few: then chance would not have repeated them. A single row that is repeated far more often
-than others, such as (0, 0) of clipped data, is an atom of the distribution and no copy.
+than others, such as (0, 0) of clipped data, is an atom of the distribution and no copy. Nor is one
+both of whose values are also found apart: where zeros are frequent on both sides, chance puts them
+together, and to call that copies would make x and y dependent that are not.
 """
 
 import numpy as np
@@ -28,10 +30,12 @@ def label_copies(
     _, first, counts = np.unique(labels, return_index=True, return_counts=True)
     n, distinct = len(labels), len(first)
     atoms = counts > max(_ATOM * np.median(counts), 0.01 * n)
+    apart = [np.bincount(side)[side[first]] > counts for side in sides]
+    atoms |= (counts > 1) & apart[0] & apart[1]
     copied = n - distinct - int((counts[atoms] - 1).sum())
     if copied == 0 or distinct < max(_FEWEST, 0.02 * n):
         return None, ()
-    telling = [a for a, c in zip((x, y), sides, strict=True) if _spread(c[first]) >= 0.9]
+    telling = [a for a, c in zip((x, y), sides, strict=True) if _spread(c[first], n) >= 0.9]
     if not telling or any(map(_is_table, telling)):
         return None, ()
     alone = np.flatnonzero(atoms[labels])
@@ -53,8 +57,11 @@ def _row_codes(a: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.unique(rows, return_inverse=True)[1].astype(np.int64)
 
 
-def _spread(codes: NDArray[np.int64]) -> float:
-    return len(np.unique(codes)) / len(codes)
+def _spread(codes: NDArray[np.int64], n: int) -> float:
+    """Return the share of different values, those that are found in over 1% of n rows set aside."""
+    counts = np.bincount(codes)
+    counts = counts[(counts > 0) & (counts <= max(1, 0.01 * n))]
+    return len(counts) / counts.sum() if counts.sum() else 0.0
 
 
 def _is_table(a: NDArray[np.float64]) -> bool:

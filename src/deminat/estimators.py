@@ -39,6 +39,7 @@ from .fitting import (
     score_pairs,
     some_partners,
     told,
+    units_of,
 )
 from .inputs import LEAST_PAIRS, Sample, as_sample
 from .objectives import DEMI, JSD, InfoNCE, Objective
@@ -170,9 +171,16 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self, fit: CrossFit, objectives: Sequence[Objective], sample: Sample
     ) -> list[MIResult]:
         """Return what objectives that share a training make of it."""
-        figures = fit.diagnostics()
+        figures, units = fit.diagnostics(), units_of(sample)
         return [
-            read(o, fit.scores, sample.warnings, figures, fit.optimism if self._corrects(o) else 0)
+            read(
+                o,
+                fit.scores,
+                sample.warnings,
+                figures,
+                fit.optimism if self._corrects(o) else 0,
+                units,
+            )
             for o in objectives
         ]
 

@@ -32,12 +32,14 @@ __all__ = [
     "score_pairs",
     "some_partners",
     "told",
+    "units_of",
 ]
 
 
 Tables = NDArray[np.float64]
 
 _COUPLE = 2
+_TAG = 0xC0B1E  # nobody has shuffled the rows by this stream before
 _DRAWS = 8  # of one row from each group, at most
 _AT_ONCE = 1 << 12  # bounds the memory
 
@@ -148,8 +150,8 @@ def couple_rows(sample: Sample, seed: int) -> NDArray[np.int64]:
     Rows that share a label, or follow each other within a gap of time, make a unit. Each draw takes
     one row of each unit, and units stay in their couples.
     """
-    rng = np.random.default_rng(seed)
-    units = _units(sample)
+    rng = np.random.default_rng([_TAG, seed])
+    units = units_of(sample)
     order = rng.permutation(len(sample))
     order = order[np.argsort(units[order], kind="stable")]
     sizes = np.bincount(units)
@@ -160,7 +162,7 @@ def couple_rows(sample: Sample, seed: int) -> NDArray[np.int64]:
     return np.asarray(order[starts[chosen] + draws % sizes[chosen]])
 
 
-def _units(sample: Sample) -> NDArray[np.int64]:
+def units_of(sample: Sample) -> NDArray[np.int64]:
     """Return for each row the number of the unit that it belongs to."""
     if sample.times is not None:
         places = np.argsort(np.argsort(sample.times))

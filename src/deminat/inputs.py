@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from .arrays import as_column, as_rows
 from .copies import label_copies
-from .errors import DataError
+from .errors import DataError, printable
 from .results import Caution
 from .serial import gap_between, serial_cautions
 
@@ -113,24 +113,37 @@ def as_sample(
         )
     finite = _finite_rows(x) & _finite_rows(y)
     if not finite.all() and nan == "raise":
-        raise DataError(_missing(x, x_names, "x") or _missing(y, y_names, "y"))
+        where = filter(None, [_missing(x, x_names, "x"), _missing(y, y_names, "y")])
+        raise DataError(
+            f"{'; '.join(where)}; omit those pairs (nan='omit', --nan omit) or fill them in"
+        )
     warnings: tuple[Caution, ...] = (
         () if finite.all() else (_omitted(int((~finite).sum()), len(finite)),)
     )
+    if finite.sum() < least:
+        raise DataError(
+            f"{finite.sum()} pairs are too few (n_samples = {finite.sum()}): at least {least} are "
+            "needed"
+        )
     grouped, times = _group_codes(groups, finite), _places(order, finite)
+    warnings += _tied(order, finite)
     if grouped is not None and times is not None:
         raise DataError(
             "groups and order were both given: pass groups for rows that belong together, or order "
             "for one series in time"
         )
     x, y = x[finite], y[finite]
-    if len(x) < least:
-        raise DataError(
-            f"{len(x)} pairs are too few (n_samples = {len(x)}): at least {least} are needed"
-        )
     copies, told = label_copies(x, y)
+    if times is not None:
+        if told:
+            raise DataError(
+                f"{told[0].message}, and rows in the order of time cannot be kept together: leave "
+                "the copies out, or order"
+            )
+        gap, told = gap_between(x[times.argsort()], y[times.argsort()])
+        return Sample(x, y, x_names, y_names, times=times, gap=gap, warnings=warnings + told)
     warnings += told
-    if grouped is None and times is None:
+    if grouped is None:
         warnings += serial_cautions(*_without_copies(x, y, copies))
     return Sample(
         x,
@@ -139,8 +152,6 @@ def as_sample(
         y_names,
         labels=_joined(grouped, copies),
         copies=copies,
-        times=times,
-        gap=0 if times is None else gap_between(x[times.argsort()], y[times.argsort()]),
         warnings=warnings,
     )
 
@@ -150,7 +161,7 @@ def _group_codes(groups: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | No
     if groups is None:
         return None
     names = as_column(groups, keep, "groups")
-    if any(v is None or v != v for v in names):
+    if any(v is None or type(v).__name__ == "NAType" or v != v for v in names):
         raise DataError("groups has missing values; give every row a group, or leave the row out")
     texts = np.array([str(v) for v in names]) if names.dtype == object else names
     codes = np.unique(texts, return_inverse=True)[1].astype(np.int64)
@@ -161,14 +172,42 @@ def _group_codes(groups: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | No
 
 def _places(order: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | None:
     """Return the place in time of each row that is kept, counted from 0."""
-    if order is None or order is False:
-        return None
-    if order is True:
-        return np.arange(int(keep.sum()))
+    if order is None or isinstance(order, bool | np.bool_):
+        return np.arange(int(keep.sum())) if order else None
     times = as_column(order, keep, "order")
-    if times.dtype.kind not in "biufmM" or not (times == times).all():
-        raise DataError("order must be times or numbers without gaps, or True if rows are in order")
+    if times.dtype.kind in "OSU":
+        times = _dates(times)
+    missing = int((times != times).sum())
+    if missing:
+        raise DataError(f"order is missing in {missing} of {len(times)} rows: fill it in")
     return np.argsort(np.argsort(times, kind="stable"), kind="stable").astype(np.int64)
+
+
+def _dates(texts: NDArray[Any]) -> NDArray[Any]:
+    """Return times from text or objects."""
+    try:
+        return np.asarray(texts, dtype="datetime64[us]")
+    except (ValueError, TypeError):
+        raise DataError(
+            f"order must be numbers, or times such as 2024-05-31T12:30:00, or True if rows are in "
+            f"order; got {printable(repr(texts[0]))}"
+        ) from None
+
+
+def _tied(order: Any, keep: NDArray[np.bool_]) -> tuple[Caution, ...]:
+    """Say so where several rows have one time."""
+    if order is None or isinstance(order, bool | np.bool_):
+        return ()
+    times = as_column(order, keep, "order")
+    repeated = len(times) - len(np.unique(times.astype(str) if times.dtype == object else times))
+    if repeated == 0:
+        return ()
+    told = Caution(
+        "tied_times",
+        f"{repeated} of {len(times)} rows have the time of another and were taken as they come",
+        "If these are several series, pass groups= instead of order=",
+    )
+    return (told,)
 
 
 def _joined(
@@ -204,10 +243,7 @@ def _missing(a: NDArray[np.float64], names: Sequence[str], side: str) -> str | N
     per_column = bad.sum(axis=(0, *range(2, a.ndim)))
     where = ", ".join(f"{names[j]} ({per_column[j]})" for j in np.flatnonzero(per_column)[:5])
     rows = int(bad.reshape(len(a), -1).any(axis=1).sum())
-    return (
-        f"{side} has NaN or inf in {rows} of {len(a)} rows: {where}; "
-        "omit those pairs (nan='omit', --nan omit) or fill them in"
-    )
+    return f"{side} has NaN or inf in {rows} of {len(a)} rows: {where}"
 
 
 def _omitted(dropped: int, n: int) -> Caution:

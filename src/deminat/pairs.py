@@ -93,7 +93,7 @@ def batches(
 
 def _some_differ(labels: Tensor | None) -> None:
     if labels is not None and bool((labels == labels[0]).all()):
-        raise DataError("all rows are copies of one observation: nothing can be unpaired")
+        raise DataError("all rows are of one group or copies of one: nothing can be unpaired")
 
 
 def _shifts(order: Tensor, k: int, generator: torch.Generator) -> Tensor:

@@ -62,9 +62,9 @@ class MIResult:
         diagnostics: Further figures of the run, by name.
         interval: Nats between which the truth should be, 95% sure; it allows for chance and for
             training. `None` if there is none.
-        p_value: Of independence, by an exact test; `None` if it was not tested.
-        lower_bound: Nats that there are at least: wrong in one of twenty runs at most, whatever
-            the data; `None` if there is none.
+        p_value: Of independence, by permutation, exact but for series; `None` if not tested.
+        lower_bound: Nats that there are at least: wrong in one of twenty runs at most, for any
+            independent rows or groups; `None` if there is none.
     """
 
     mi: float
@@ -168,26 +168,27 @@ class IndependenceResult:
 
     Args:
         p_value: How often independent x and y would look at least as dependent.
-        statistic: Mean score of pairs above that of permuted ones, in nats.
+        statistic: Mean score of pairs above that of permuted or shifted ones, in nats.
         n: Number of pairs.
-        permutations: That each part was compared with; 0 where one side is constant.
+        compared: What pairs were compared with, in words.
         warnings: What to know before trusting the p-value.
     """
 
     p_value: float
     statistic: float
     n: int
-    permutations: int
+    compared: str
     warnings: tuple[Caution, ...] = ()
 
     def __str__(self) -> str:
-        line = f"{shown_p(self.p_value)}  n={self.n}  {self.permutations} permutations"
+        line = f"{shown_p(self.p_value)}  n={self.n}  {self.compared}"
         codes = ", ".join(w.code for w in self.warnings)
         return f"{line}  warnings: {codes}" if codes else line
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""
-        return {**asdict(self), "warnings": [asdict(w) for w in self.warnings]}
+        warnings = [asdict(w) for w in self.warnings]
+        return {**asdict(self), "unit": "nats", "warnings": warnings}
 
 
 def shown_p(p: float) -> str:

@@ -42,10 +42,14 @@ def read(
     warnings: tuple[Caution, ...] = (),
     diagnostics: Mapping[str, Any] | None = None,
     optimism: float = 0.0,
+    units: NDArray[np.int64] | None = None,
 ) -> MIResult:
-    """Return what `objective` makes of the scores, corrected by an optimism in nats."""
+    """Return what `objective` makes of the scores, corrected by an optimism in nats.
+
+    Rows of one unit (n,) count as one for the standard error.
+    """
     mi = float(objective.estimate(*scores.tensors())) + optimism
-    error = standard_error(objective, scores)
+    error = standard_error(objective, scores, units)
     with np.errstate(over="ignore"):
         weights = np.exp(scores.product)
     figures = {
@@ -83,14 +87,21 @@ def held_out_loss(objective: Objective, scores: Scores) -> float:
     return float(objective.loss(*scores.tensors()))
 
 
-def standard_error(objective: Objective, scores: Scores) -> float:
-    """Return the jackknife standard error of an estimate over random groups of pairs.
+def standard_error(
+    objective: Objective, scores: Scores, units: NDArray[np.int64] | None = None
+) -> float:
+    """Return the jackknife standard error of an estimate over random groups of units, or pairs.
 
     It serves every objective, also those whose estimate is no plain mean.
     """
     n = len(scores.joint)
     joint, product = scores.tensors()
-    groups = np.array_split(np.random.default_rng(0).permutation(n), min(_GROUPS, n))
+    units = np.arange(n) if units is None else units
+    count = int(units.max()) + 1
+    parts = min(_GROUPS, count)
+    part_of = np.empty(count, dtype=np.int64)
+    part_of[np.random.default_rng(0).permutation(count)] = np.arange(count) * parts // count
+    groups = [np.flatnonzero(part_of[units] == part) for part in range(parts)]
     keep = torch.ones(n, dtype=torch.bool)
     left_out = []
     for rows in map(torch.from_numpy, groups):

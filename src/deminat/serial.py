@@ -4,7 +4,8 @@ Of two series that wander slowly, chance alone makes long stretches rise togethe
 each is like the last $\tau$ count for some $n/\tau$. Whoever shuffles them finds dependence where
 there is none. So rows that resemble their neighbours on both sides are told, and where the order in
 time is given, rows are cut into blocks, with gaps between them of a few correlation times
-$\tau = 1 + 2 \sum_k \rho_k$.
+$\tau = 1 + 2 \sum_k \rho_k$, the sum up to where pairs of terms turn negative, or that of all
+correlations beyond chance if it is larger: also a series that swings to and fro remembers.
 
 References:
     Geyer (1992), Practical Markov chain Monte Carlo: where the sum ends.
@@ -25,6 +26,7 @@ _COLUMNS = 32  # of a side that are looked at
 _CHANCE = 1e-4  # of a false alarm, about
 _TIMES = 3  # correlation times between two blocks
 _LARGEST = 20  # at most so small a part of all rows
+_NOISE = 4.0  # standard errors of a correlation that is no chance
 
 
 def serial_cautions(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Caution, ...]:
@@ -44,10 +46,19 @@ def serial_cautions(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Cau
     return (told,)
 
 
-def gap_between(x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
-    """Return how many rows to leave out between blocks of rows in the order of time."""
+def gap_between(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[int, tuple[Caution, ...]]:
+    """Return how many rows to leave out between blocks of rows in time, and what to tell."""
     longest = max(correlation_time(r) for side in (x, y) for r in _ranks(side).T)
-    return min(1 + math.ceil(_TIMES * (longest - 1)), max(1, len(x) // _LARGEST))
+    wanted, most = 1 + math.ceil(_TIMES * (longest - 1)), max(1, len(x) // _LARGEST)
+    if wanted <= most:
+        return wanted, ()
+    told = Caution(
+        "slow",
+        f"rows are alike over some {longest:.0f} rows, and {len(x)} are too few to leave gaps of "
+        f"{wanted} between blocks",
+        "Read p-values near 0.05 with care; collect a longer series",
+    )
+    return most, (told,)
 
 
 def _ranks(a: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -67,8 +78,13 @@ def _autocorrelations(a: NDArray[np.float64], lags: int) -> NDArray[np.float64]:
 
 def correlation_time(a: NDArray[np.float64]) -> float:
     """Return how many neighbours of centred values (n,) count for one."""
-    rho = _autocorrelations(a, max(1, len(a) // 4))
-    pairs = rho[1 : 1 + 2 * ((len(rho) - 1) // 2)].reshape(-1, 2).sum(axis=1)
-    negative = np.flatnonzero(pairs <= 0)
-    end = negative[0] if len(negative) else len(pairs)
-    return float(1 + 2 * pairs[:end].sum())
+    rho = _autocorrelations(a, max(1, len(a) // 4))[1:]
+    pairs = rho[: 2 * (len(rho) // 2)].reshape(-1, 2).sum(axis=1)
+    end = np.flatnonzero(np.append(pairs, 0) <= 0)[0]
+    return float(1 + 2 * max(pairs[:end].sum(), _beyond_chance(np.abs(rho), len(a))))
+
+
+def _beyond_chance(rho: NDArray[np.float64], n: int) -> float:
+    """Return the sum of the correlations that are no chance, by Bartlett's formula."""
+    least = _NOISE / math.sqrt(n)
+    return float(rho[rho > least * min(_NOISE, 1 + (rho[rho > least] ** 2).sum())].sum())

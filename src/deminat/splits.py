@@ -34,13 +34,29 @@ def folds(
         return [np.sort(part) for part in np.array_split(np.argsort(times), count)]
     codes = np.arange(n) if labels is None else np.unique(labels, return_inverse=True)[1]
     distinct = int(codes.max()) + 1
-    if distinct < count:
-        raise DataError(f"{distinct} different observations cannot be cut into {count} folds")
+    if (labels is not None and distinct < 2 * count) or distinct < count:
+        fewer = f"use folds={distinct // 2} (--folds)" if distinct >= 4 else "collect more"
+        raise DataError(
+            f"{distinct} groups or different rows are too few for {count} folds of two or more: "
+            + fewer
+        )
     shuffled = rng.permutation(distinct)
     sizes = np.bincount(codes, minlength=distinct)[shuffled]
     part = np.empty(distinct, dtype=np.int64)
     part[shuffled] = _dealt(sizes, count)
+    if labels is not None:
+        _accompany(part, np.bincount(codes))
     return [np.flatnonzero(part[codes] == k) for k in range(count)]
+
+
+def _accompany(part: Rows, sizes: Rows) -> None:
+    """Give a part that has one label alone, such as a very large one, a small one beside it."""
+    counts = np.bincount(part)
+    while counts.min() < 2:
+        few, many = int(counts.argmin()), int(counts.argmax())
+        own = np.flatnonzero(part == many)
+        part[own[sizes[own].argmin()]] = few
+        counts = np.bincount(part, minlength=len(counts))
 
 
 def _dealt(sizes: Rows, count: int) -> Rows:
@@ -106,7 +122,7 @@ def split_off(
     codes = np.arange(n) if labels is None else np.unique(labels, return_inverse=True)[1]
     shuffled = rng.permutation(int(codes.max()) + 1)
     if len(shuffled) < 2:
-        raise DataError("copies of one observation cannot be split")
+        raise DataError("rows of one group, or copies of one row, cannot be split: collect more")
     ends = np.cumsum(np.bincount(codes)[shuffled])
     least = 2 if len(shuffled) >= 4 else 1  # one alone has no stranger to be told from
     cut = int(np.clip(np.argmin(np.abs(ends - fraction * n)) + 1, least, len(shuffled) - least))

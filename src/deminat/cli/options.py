@@ -10,6 +10,7 @@ __all__ = [
     "Categorical",
     "Cluster",
     "File",
+    "Folds",
     "Groups",
     "Jobs",
     "Json",
@@ -79,11 +80,16 @@ X = Annotated[
 ]
 Y = Annotated[str | None, typer.Option(help="Columns of y. Of NPZ: an array, by default y.")]
 Categorical = Annotated[str, typer.Option(help="Columns that are categories: a,b.")]
+Folds = Annotated[
+    int, typer.Option(help="Number of critics, each trained without the pairs it scores.")
+]
 Groups = Annotated[
-    str | None, typer.Option(help="Column whose equal values belong together, such as a subject's.")
+    str | None,
+    typer.Option(help="One column whose equal values belong together, such as a subject's."),
 ]
 Order = Annotated[
-    str | None, typer.Option(help="Column of times; 'rows' if rows are in the order of time.")
+    str | None,
+    typer.Option(help="Column of times: numbers or ISO 8601; 'rows' if rows are in order."),
 ]
-Seed = Annotated[int, typer.Option(help="One seed gives one answer.")]
-Skip = Annotated[Nan, typer.Option("--nan", help="Refuse missing values or omit their pairs.")]
+Seed = Annotated[int, typer.Option(min=0, help="One seed gives one answer.")]
+Skip = Annotated[Nan, typer.Option("--nan", help="Refuse missing x or y, or omit their pairs.")]

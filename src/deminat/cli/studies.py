@@ -62,7 +62,7 @@ def bench(
             help="speed, cells, gaussian, cap, alpha, independent, bmi, highmi or trust."
         ),
     ],
-    runs: Annotated[int | None, typer.Option(help="Number of seeds or rounds.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Number of seeds or rounds.")] = None,
     first: Annotated[int, typer.Option(help="The first seed.")] = 0,
     only: Annotated[
         list[str] | None,
@@ -72,7 +72,7 @@ def bench(
         None
     ),
     figure: Annotated[Path | None, typer.Option(help="Draw the rows of bmi or highmi.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes to use.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes to use.")] = None,
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
@@ -131,9 +131,9 @@ def paper(
 
     if name not in EXPERIMENTS:
         raise DataError(f"no experiment {printable(name)}; there are {', '.join(EXPERIMENTS)}")
-    for module, extra in {"matplotlib": "plot", "zuko": "flows"}.items():
+    for module in ("matplotlib", "zuko"):
         if find_spec(module) is None:
-            raise DataError(f"this needs {module}: pip install 'deminat[{extra}]'")
+            raise DataError(f"this needs {module}: pip install {module}")
     experiment = EXPERIMENTS[name]
     changed = {"reps": reps, "scale": scale, "epochs": epochs, "contrast": contrast}
     sweep = experiment.sweep(only or [], **changed)
@@ -151,5 +151,5 @@ def _drawing(name: str, bench: "Bench") -> Callable[[Path, Sequence["Row"]], Non
     if bench.figure is None:
         raise DataError(f"there is no figure of {name}; leave --figure out")
     if find_spec("matplotlib") is None:
-        raise DataError("a figure needs matplotlib: pip install 'deminat[plot]'")
+        raise DataError("a figure needs matplotlib: pip install matplotlib")
     return bench.figure

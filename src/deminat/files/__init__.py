@@ -105,18 +105,11 @@ def read_labels(path: PathLike, name: str) -> NDArray[Any]:
 
 
 def read_times(path: PathLike, name: str) -> NDArray[Any]:
-    """Read a column (n,) of numbers, or of dates and times as ISO 8601 writes them."""
+    """Read a column (n,) of numbers, or of text that may be dates and times."""
     try:
         column = _column(path, name, labels=False)
     except DataError:
-        texts = read_labels(path, name)
-        try:
-            return np.asarray(texts, dtype="datetime64[us]")
-        except (ValueError, TypeError):
-            raise DataError(
-                f"column '{printable(name)}' holds neither numbers nor times such as "
-                "2024-05-31T12:30:00: see --order"
-            ) from None
+        return read_labels(path, name)
     return column if isinstance(column, np.ndarray) else column.to_series().to_numpy()
 
 

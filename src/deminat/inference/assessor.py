@@ -8,7 +8,7 @@ from ..inputs import Sample
 from ..results import IndependenceResult, MIResult
 from .bound import lower_bound
 from .cautions import diagnosed
-from .chain import Link, chain
+from .chain import Link, chain, observations
 from .independence import judged
 from .interval import interval, out_of_range
 
@@ -35,10 +35,8 @@ class Assessor:
             fit: The scores.
             is_mean: Whether the estimate is the mean log ratio; otherwise it has no interval.
         """
-        chained = [link.tables(self.seed) for link in self._links]
-        bound = lower_bound(fit.tables, chained)
-        result = replace(result, p_value=self._independence.p_value, lower_bound=bound)
-        cautions, figures = diagnosed(result, fit)
+        result = replace(result, lower_bound=self._bound(fit), p_value=self._independence.p_value)
+        cautions, figures = diagnosed(result, fit, observations(self.sample))
         if is_mean:
             cautions += tuple(out_of_range(result, self.sample))
             result = replace(result, interval=interval(result, fit))
@@ -47,6 +45,12 @@ class Assessor:
             warnings=result.warnings + cautions,
             diagnostics={**result.diagnostics, **figures},
         )
+
+    def _bound(self, fit: CrossFit) -> float | None:
+        """Return the lower bound, which wants couples of rows that are independent."""
+        if self.sample.times is not None:
+            return None
+        return lower_bound(fit.tables, [link.tables(self.seed) for link in self._links])
 
     @cached_property
     def _links(self) -> list[Link]:

@@ -33,22 +33,30 @@ _BY_HEART = 0.25  # of the estimate
 _STRANGERS = 1 << 16  # unpaired scores that are looked at
 
 
-def diagnosed(result: MIResult, fit: CrossFit) -> tuple[tuple[Caution, ...], dict[str, Any]]:
-    """Return what to tell of a result that was read off cross-fitted critics, and its figures."""
+def diagnosed(
+    result: MIResult, fit: CrossFit, count: int
+) -> tuple[tuple[Caution, ...], dict[str, Any]]:
+    """Return what to tell of a result that was read off cross-fitted critics, and its figures.
+
+    Args:
+        result: The result.
+        fit: Its scores.
+        count: How many of its pairs stand for themselves.
+    """
     curve = calibration(fit.scores)
     off = sum(weight * abs(said - seen) for said, seen, weight in curve)
-    checkable = result.mi <= math.log(result.n) / 2
+    checkable = result.mi <= math.log(count) / 2
     figures = {
         "calibration": [{"said": s, "seen": o, "share": w} for s, o, w in curve],
         "calibration_error": off,
         "normaliser_checkable": checkable,
     }
     found = [
-        *_normaliser(result, checkable),
-        *_calibration(off, result.n),
+        *_normaliser(result, checkable, count),
+        *_calibration(off, count),
         *_by_heart(result, fit),
         *_still_falling(fit),
-        *_separated(result, fit.scores),
+        *_separated(result, fit.scores, count),
     ]
     return tuple(found), figures
 
@@ -69,8 +77,9 @@ def calibration(scores: Scores) -> list[tuple[float, float, float]]:
     return list(zip(*columns, shares[filled].tolist(), strict=True))
 
 
-def _normaliser(result: MIResult, checkable: bool) -> Iterator[Caution]:
+def _normaliser(result: MIResult, checkable: bool, count: int) -> Iterator[Caution]:
     z, error = (result.diagnostics.get(key, math.nan) for key in ("normaliser", "normaliser_error"))
+    error *= math.sqrt(result.n / count)
     if checkable and abs(z - 1) > max(_OFF, _SIGMAS * error):
         yield Caution(
             "normaliser",
@@ -80,8 +89,8 @@ def _normaliser(result: MIResult, checkable: bool) -> Iterator[Caution]:
         )
 
 
-def _calibration(off: float, n: int) -> Iterator[Caution]:
-    if off > _UNCALIBRATED + 0.5 * math.sqrt(_BINS / n):  # what chance does to a right one
+def _calibration(off: float, count: int) -> Iterator[Caution]:
+    if off > _UNCALIBRATED + 0.5 * math.sqrt(_BINS / count):  # what chance does to a right one
         yield Caution(
             "uncalibrated",
             f"what the classifier says is off by {off:.0%} on average on pairs new to it",
@@ -109,14 +118,14 @@ def _still_falling(fit: CrossFit) -> Iterator[Caution]:
         )
 
 
-def _separated(result: MIResult, scores: Scores) -> Iterator[Caution]:
-    shown = math.log(result.n)
+def _separated(result: MIResult, scores: Scores, count: int) -> Iterator[Caution]:
+    shown = math.log(count)
     if result.mi < shown and scores.joint.min() <= scores.product.max():
         return
     bound = result.lower_bound or 0.0
     yield Caution(
         "infinite",
-        f"{result.n} pairs by themselves can show about {shown:.1f} nats; what is above rests on "
+        f"{count} pairs by themselves can show about {shown:.1f} nats; what is above rests on "
         "the shape that was fitted, and may be infinite",
         f"Say that it is at least {bound:.2f} nats; look for a column that stands on both sides",
     )

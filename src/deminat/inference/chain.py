@@ -9,9 +9,9 @@ fresh sample, p-values of the parts are independent, and e-values multiply.
 
 The critics are quick ones: a Gaussian copula and one small network on ranks, separable, so that
 all strangers of all rows cost a matrix product. A critic that learnt to be silent is of no use to a
-test. Then, and where rows are too few to train a network, it is the correlations that speak, those
-of normal scores and of their squares, however small: the direction in which the likelihood of
-independence falls fastest.
+test. Then, and where a part is too small to train a network, it is the correlations that speak,
+those of normal scores and of their squares, however small: the direction in which the likelihood
+of independence falls fastest.
 """
 
 import math
@@ -29,13 +29,16 @@ from ..splits import others, shares
 from ..training import EarlyStopping
 from ..transforms import RankToNormal
 
-__all__ = ["Link", "chain", "quick"]
+__all__ = ["Link", "chain", "observations", "quick", "with_squares"]
 
 Array = NDArray[np.float64]
 
+_TAG = 0xC4A1  # nobody has shuffled the rows by this stream before
 _SHARES = (0.4, 0.3, 0.3)  # the first is only trained on
 _FEW = 50  # observations that cannot teach a network
+_CUT = 125  # ... of which nobody should spare some to train on
 _SILENT = 1e-5  # nats
+_COLUMNS = 512  # of a side that correlations are taken of
 
 
 @dataclass(frozen=True)
@@ -61,24 +64,28 @@ class Link:
         return np.asarray(self.left[rows] @ self.right[rows].swapaxes(2, 3))
 
 
-def quick(seed: int) -> Estimator:
+def quick(seed: int, sample: Sample) -> Estimator:
     """Return the estimator that trains the critics of a chain."""
     stopping = EarlyStopping(every=25, patience=4, hope=4)
     training = replace(AUTO, steps=400, stopping=stopping)
-    return Estimator(
-        scaling=RankToNormal, training=training, start=GaussianCopula.choose, seed=seed
-    )
+    wide = max(sample.x.shape[1], sample.y.shape[1]) > _COLUMNS  # of images a copula takes hours
+    start = None if wide else GaussianCopula.choose
+    return Estimator(scaling=RankToNormal, training=training, start=start, seed=seed)
 
 
 def chain(sample: Sample, seed: int) -> list[Link]:
-    """Return the parts of a sample that are tried; none if one side never varies."""
-    return [] if sample.is_constant() else list(_links(sample, seed))
+    """Return the parts of a sample that are tried; none if it is too small to be cut."""
+    small = sample.times is None and observations(sample) < _CUT
+    return [] if small or sample.is_constant() else list(_links(sample, seed))
 
 
 def _links(sample: Sample, seed: int) -> Iterator[Link]:
-    sample = replace(sample, x=_flat(sample.x), y=_flat(sample.y))
-    rng = np.random.default_rng(seed)
+    x, y = (a.reshape(len(a), -1) for a in (sample.x, sample.y))
+    sample = replace(sample, x=x, y=y)
+    rng = np.random.default_rng([_TAG, seed])
     parts = shares(len(sample), _SHARES, rng, sample.labels, sample.times)
+    if min(observations(sample.take(part)) if len(part) else 0 for part in parts) < 2:
+        return  # a group is so large that nothing is left
     for i in range(1, len(parts)):
         before = np.concatenate(parts[:i])
         if sample.times is not None:
@@ -89,13 +96,25 @@ def _links(sample: Sample, seed: int) -> Iterator[Link]:
 
 def _halves(known: Sample, part: Sample, seed: int) -> tuple[Array, Array]:
     """Return the halves of a part by a critic that was trained on what is known."""
-    if _observations(known) >= _FEW:
-        left, right = quick(seed).fit_sample(known).halves(part)
-        if not _is_silent(left[:_FEW] @ right[:_FEW].T):
-            return left, right
+    if observations(known) >= _FEW:
+        fitted = quick(seed, known).fit_sample(known)
+        left, right = fitted.halves(known.take(np.arange(_FEW)))
+        if not _is_silent(left @ right.T):
+            return fitted.halves(part)
+    x_some, y_some = (_some_columns(a) for a in (known.x, known.y))
+    known = replace(known, x=known.x[:, x_some], y=known.y[:, y_some])
     x_map, y_map = RankToNormal.fit(known.x), RankToNormal.fit(known.y)
-    correlations = _with_squares(x_map(known.x)).T @ _with_squares(y_map(known.y)) / len(known)
-    return _with_squares(x_map(part.x)) @ correlations, _with_squares(y_map(part.y))
+    correlations = with_squares(x_map(known.x)).T @ with_squares(y_map(known.y)) / len(known)
+    left, right = (
+        with_squares(m(a)) for m, a in ((x_map, part.x[:, x_some]), (y_map, part.y[:, y_some]))
+    )
+    return left @ correlations, right
+
+
+def _some_columns(a: Array) -> NDArray[np.int64]:
+    """Return the numbers of some columns (n, d), evenly spaced if there are many."""
+    d = a.shape[1]
+    return np.unique(np.linspace(0, d - 1, min(d, _COLUMNS)).round().astype(np.int64))
 
 
 def _is_silent(table: Array) -> bool:
@@ -104,17 +123,13 @@ def _is_silent(table: Array) -> bool:
     return bool(np.abs(both).max() < _SILENT)
 
 
-def _observations(sample: Sample) -> int:
+def observations(sample: Sample) -> int:
     """Return how many rows stand for themselves."""
     if sample.times is not None:
         return len(sample) // max(1, sample.gap)
     return len(sample) if sample.labels is None else len(np.unique(sample.labels))
 
 
-def _with_squares(a: Array) -> Array:
+def with_squares(a: Array) -> Array:
     """Return normal scores (n, d) and their squares, all of unit variance."""
     return np.hstack([a, (a**2 - 1) / math.sqrt(2)])
-
-
-def _flat(a: Array) -> Array:
-    return a.reshape(len(a), -1)

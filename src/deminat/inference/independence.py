@@ -7,12 +7,17 @@ most $\alpha$, whatever the critic and whatever x and y are like. Critics come i
 `chain`), so that the p-values of its parts are independent; their normal quantiles are added up,
 weighted by the roots of the numbers of rows (Stouffer), and the sum is exact again.
 
+Of fewer than 125 observations none is spared to train on: all are permuted, and the statistic is
+the sum of squared correlations of normal scores and of their squares. That is exact too.
+
 Rows of one group are moved together, to the place of a group of as many rows; of groups of unlike
-sizes, the larger lose some rows first. Where rows have an order in time, y is shifted against x
-around a circle, so that both keep their history. Such shifts resemble each other, and a few
-hundred of them may stand for ten: so they are not counted, but the distance from their mean in
-standard deviations is compared with Student's t, whose degrees of freedom are the number of shifts
-over their own correlation time. There the level is not exact.
+sizes, the larger lose some rows first. (So sizes must not tell of x and y together.)
+
+Where rows have an order in time, y is shifted against x around a circle, so that both keep their
+history. Such shifts resemble each other, and a few hundred of them may stand for ten: so they are
+not counted, but the distance from their mean in standard deviations is compared with Student's t,
+whose degrees of freedom are the number of shifts over their own correlation time. There the level
+is not exact.
 
 References:
     Phipson and Smyth (2010), Permutation p-values should never be zero.
@@ -31,15 +36,19 @@ from scipy.stats import t as student
 
 from ..errors import DataError
 from ..inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample
-from ..results import IndependenceResult
+from ..results import Caution, IndependenceResult
 from ..serial import correlation_time
-from .chain import Link, chain
+from ..transforms import RankToNormal
+from .chain import Link, chain, observations, with_squares
 
 __all__ = ["independence_test", "judged"]
 
+Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _FEWEST = 20  # permutations or shifts to compare with
+_TAG = 0x7E57  # nobody has shuffled the rows by this stream before
+_SMALL = 0.05  # a p-value that is of any use
 _STRATUM = 20  # groups of like size that are permuted among themselves, at least
 
 
@@ -60,7 +69,7 @@ def independence_test(
         y: The same number of rows, in the same order.
         groups: (n,) rows of one group, such as a subject's, are moved together.
         order: (n,) times, or `True` if rows are in the order of time.
-        permutations: How many to compare with; the smallest p-value of a part is one over it.
+        permutations: How many to compare with, at least 20; with `order` it does nothing.
         seed: One seed gives one answer.
         nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
 
@@ -84,15 +93,68 @@ def judged(
     sample: Sample, links: Sequence[Link], permutations: int = 999, seed: int = 0
 ) -> IndependenceResult:
     """Test the independence of both sides of a checked sample, whose chain was trained."""
+    rng, n = np.random.default_rng([_TAG, seed]), len(sample)
+    told = sample.warnings + _few(sample)
+    if sample.is_constant():
+        return IndependenceResult(1.0, 0.0, n, "one side is constant", told)
+    compared = "shifts in time" if sample.times is not None else f"{permutations} permutations"
     if not links:
-        return IndependenceResult(1.0, 0.0, len(sample), 0, sample.warnings)
-    rng = np.random.default_rng(seed)
+        p, excess = _correlated(sample, permutations, rng)
+        return IndependenceResult(p, excess, n, compared, told)
     parts = [(len(link), *_tried(link, permutations, rng)) for link in links]
     sizes, p_values, excesses = (np.array(column) for column in zip(*parts, strict=True))
     weights = np.sqrt(sizes / sizes.sum())
     p = float(norm.sf(weights @ norm.isf(p_values)))
-    statistic = float(sizes @ excesses / sizes.sum())
-    return IndependenceResult(p, statistic, len(sample), permutations, sample.warnings)
+    return IndependenceResult(p, float(sizes @ excesses / sizes.sum()), n, compared, told)
+
+
+def _few(sample: Sample) -> tuple[Caution, ...]:
+    """Say so where no p-value can be small."""
+    count = observations(sample)
+    if sample.times is not None or math.factorial(min(count, 9)) > 1 / _SMALL:
+        return ()
+    told = Caution(
+        "underpowered",
+        f"{count} groups can be permuted in {math.factorial(count)} ways, so that no p-value is "
+        f"below {1 / math.factorial(count):.2g}",
+        "Collect more groups",
+    )
+    return (told,)
+
+
+def _correlated(sample: Sample, permutations: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the p-value of all rows by the sum of their squared correlations, and its excess."""
+    x, y = (with_squares(RankToNormal.fit(a)(a)) for a in map(_flat, (sample.x, sample.y)))
+    rows, moved = _moves(sample, permutations, rng)
+    x, y = x[rows], y[rows]
+    if len(rows) < x.shape[1] + y.shape[1]:  # the same sum, from products of rows
+        of_x, of_y = x @ x.T, y @ y.T
+
+        def total(to: Rows) -> float:
+            return float((of_x * of_y[np.ix_(to, to)]).sum()) / len(rows) ** 2
+    else:
+
+        def total(to: Rows) -> float:
+            return float(((x.T @ y[to]) ** 2).sum()) / len(rows) ** 2
+
+    seen, null = total(np.arange(len(rows))), np.array([total(to) for to in moved])
+    return _p_value(seen, null), (seen - float(null.mean())) / 2  # half: as in small nats
+
+
+def _p_value(seen: float, null: Array) -> float:
+    return (1 + int((~(null < seen - _close(seen))).sum())) / (len(null) + 1)
+
+
+def _uniform(seen: float, null: Array, rng: np.random.Generator) -> float:
+    """Return a p-value whose ties are broken at random: one of 1 would outweigh any other part."""
+    close = _close(seen)
+    above, below = int((null > seen + close).sum()), int((null < seen - close).sum())
+    ties = 1 + len(null) - above - below
+    return float((above + rng.uniform(1e-9, 1 - 1e-9) * ties) / (len(null) + 1))
+
+
+def _close(seen: float) -> float:
+    return 1e-9 * (1 + abs(seen))  # sums in another order are the same sums
 
 
 def _tried(link: Link, permutations: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -103,8 +165,7 @@ def _tried(link: Link, permutations: int, rng: np.random.Generator) -> tuple[flo
     left, right = link.left[rows], link.right[rows]
     seen = float((left * right).sum(axis=1).mean())
     null = np.array([float((left * right[to]).sum(axis=1).mean()) for to in moved])
-    close = 1e-9 * (1 + abs(seen))  # sums in another order are the same sums
-    return (1 + int((null >= seen - close).sum())) / (len(null) + 1), seen - float(null.mean())
+    return _uniform(seen, null, rng), seen - float(null.mean())
 
 
 def _moves(
@@ -133,8 +194,9 @@ def _shifted(link: Link, times: Rows, gap: int) -> tuple[float, float]:
     apart = max(len(null) / correlation_time(null - null.mean()) - 1, 1.0)
     excess, spread = float(means[0] - null.mean()), float(null.std(ddof=1))
     if spread == 0:
-        return 1.0, excess
-    return float(student.sf(excess / spread / math.sqrt(1 + 1 / apart), apart)), excess
+        return 0.5, excess  # a critic that says nothing says nothing
+    p = float(student.sf(excess / spread / math.sqrt(1 + 1 / apart), apart))
+    return min(max(p, 1e-12), 1 - 1e-12), excess
 
 
 def _blocks(labels: Rows, rng: np.random.Generator) -> list[Rows]:
@@ -167,3 +229,7 @@ def _permuted(blocks: list[Rows], rng: np.random.Generator) -> Rows:
         found.append(places[rng.permutation(len(block))].ravel())
         start += block.size
     return np.concatenate(found)
+
+
+def _flat(a: Array) -> Array:
+    return a.reshape(len(a), -1)

@@ -2,7 +2,8 @@ r"""Where the truth may be: an interval that allows for training, not only for t
 
 Three things keep an estimate from the truth, and each leaves a trace:
 
-- chance in the pairs that are scored: the standard error, or the scatter between folds if larger;
+- chance in the pairs that are scored: the standard error, or the scatter between folds if that is
+  clearly larger;
 - chance in the pairs that critics were trained on. Half of what those read above others is added to
   the estimate (see `crossfit`): it is an expansion to first order, and may be off by as much as
   itself in both directions, and where much was lost, twice as much more is lost for good;
@@ -17,14 +18,16 @@ most. Outside of that it carries the warning `range`.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import chi2, norm
+from scipy.stats import t as student
 
 from ..crossfit import CrossFit
 from ..inputs import Sample
 from ..results import Caution, MIResult
+from .chain import observations
 
 __all__ = ["interval", "out_of_range"]
 
@@ -37,21 +40,30 @@ _PAIRS, _COLUMNS, _NATS = 5_000, 20, 3.0
 
 def interval(result: MIResult, fit: CrossFit, level: float = 0.95) -> tuple[float, float]:
     """Return the nats between which the truth should be, with a probability of `level`."""
-    scatter = float(np.std(fit.fold_means, ddof=1)) / math.sqrt(len(fit.fold_means))
-    chance = float(norm.ppf((1 + level) / 2)) * max(result.standard_error, scatter)
+    chance = _chance(result.standard_error, fit.fold_means, level)
     correction = abs(fit.optimism)
     learnt = max(0.0, result.mi - float(np.mean(fit.start_means)))
     low = result.mi - chance - _GAINED * correction
     return max(0.0, low), max(0.0, result.mi + chance + _LOST * correction + _UNFOUND * learnt)
 
 
+def _chance(error: float, fold_means: Sequence[float], level: float) -> float:
+    """Return 1.96 standard errors, or as much of the scatter of folds if that is clearly more."""
+    upper, folds = (1 + level) / 2, len(fold_means)
+    scatter = float(np.std(fold_means, ddof=1)) / math.sqrt(folds)
+    if scatter**2 <= error**2 * float(chi2.ppf(0.95, folds - 1)) / (folds - 1):
+        return float(norm.ppf(upper)) * error
+    return float(student.ppf(upper, folds - 1)) * scatter
+
+
 def out_of_range(result: MIResult, sample: Sample) -> Iterator[Caution]:
     """Say so where coverage was not measured."""
+    count = observations(sample)
     columns = max(math.prod(a.shape[1:]) for a in (sample.x, sample.y))
     outside = [
         words
         for words, is_so in {
-            f"{result.n} pairs": result.n < _PAIRS,
+            f"{count} pairs": count < _PAIRS,
             f"{columns} columns": columns > _COLUMNS,
             f"{result.mi:.1f} nats": result.mi > _NATS,
         }.items()
