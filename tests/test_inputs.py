@@ -609,7 +609,7 @@ def test_text_may_be_times_and_equal_times_are_told():
     days = [f"2024-01-{d:02d}" for d in range(30, 0, -1)]
     assert as_sample(x, y, order=days).times.tolist() == list(range(29, -1, -1))
     assert as_sample(x, y, order=np.True_).times is not None
-    (told,) = as_sample(x, y, order=np.arange(30) // 2).warnings
+    (told, *_) = as_sample(x, y, order=np.arange(30) // 2).warnings
     assert (told.code, told.message[:11]) == ("tied_times", "15 of 30 ro")
 
 

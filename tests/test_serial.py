@@ -53,6 +53,14 @@ def test_gaps_grow_with_memory_but_leave_most_rows():
     assert (gap, told.code) == (25, "slow")
 
 
+def test_few_rows_are_not_called_slow_by_chance():
+    told = 0
+    for seed in range(200):
+        x, y = np.random.default_rng(seed).normal(size=(2, 30, 1))
+        told += bool(gap_between(x, y)[1])
+    assert told <= 20
+
+
 def test_order_or_groups_silence_the_warning_and_copies_do_not_cause_it():
     x, y = wandering(400, 0), wandering(400, 1)
     codes = lambda sample: [w.code for w in sample.warnings]  # noqa: E731

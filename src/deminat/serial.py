@@ -27,6 +27,7 @@ _CHANCE = 1e-4  # of a false alarm, about
 _TIMES = 3  # correlation times between two blocks
 _LARGEST = 20  # at most so small a part of all rows
 _NOISE = 4.0  # standard errors of a correlation that is no chance
+_MEMORY = 4.0  # rows: what chance makes of few rows is shorter
 
 
 def serial_cautions(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Caution, ...]:
@@ -50,8 +51,8 @@ def gap_between(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[int, tu
     """Return how many rows to leave out between blocks of rows in time, and what to tell."""
     longest = max(correlation_time(r) for side in (x, y) for r in _ranks(side).T)
     wanted, most = 1 + math.ceil(_TIMES * (longest - 1)), max(1, len(x) // _LARGEST)
-    if wanted <= most:
-        return wanted, ()
+    if wanted <= most or longest < _MEMORY:
+        return min(wanted, most), ()
     told = Caution(
         "slow",
         f"rows are alike over some {longest:.0f} rows, and {len(x)} are too few to leave gaps of "
