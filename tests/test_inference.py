@@ -92,6 +92,12 @@ def test_groups_are_permuted_with_others_of_like_size():
     assert len(set(rows)) == len(rows)
 
 
+def test_one_small_group_does_not_cost_the_others_their_rows():
+    labels = np.r_[np.repeat(np.arange(100), 50), 100]
+    (block,) = _blocks(labels, np.random.default_rng(0))
+    assert block.shape == (100, 50)
+
+
 @pytest.mark.parametrize("relation", [lambda x: 0.3 * x, np.square, lambda x: np.cos(3 * x)])
 def test_dependence_is_found(relation):
     x, noise = normals(1_000)
@@ -301,6 +307,14 @@ def test_series_have_no_bound_and_closed_forms_do_not_know_groups():
     assert series.p_value is not None
     told = deminat.estimate(x, y, method="ksg", groups=np.arange(200) // 4).warnings
     assert [w.code for w in told if w.code == "ungrouped"] == ["ungrouped"]
+
+
+def test_a_short_series_has_an_estimate_without_a_p_value():
+    x, y = wandering(40, 0), wandering(40, 1)
+    quick = deminat.Estimator(training=QUICK)
+    result = deminat.estimate(x, y, method=quick, folds=2, order=True)
+    assert result.p_value is None
+    assert np.isfinite(result.mi)
 
 
 def test_standard_errors_count_groups_not_rows():

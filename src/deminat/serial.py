@@ -41,8 +41,8 @@ def serial_cautions(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Cau
         "autocorrelated",
         "each row is like the one before, on both sides (rank correlations "
         f"{alike[0]:.2f} and {alike[1]:.2f}), so that rows are not independent",
-        "Pass order=True (--order rows) if rows are in the order of time, groups= (--groups) if they "
-        "come in groups; shuffle the rows if they were merely sorted",
+        "Pass order=True (--order rows) if rows are in the order of time, groups= (--groups) if "
+        "they come in groups; shuffle the rows if they were merely sorted",
     )
     return (told,)
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..crossfit import CrossFit
+from ..errors import DataError
 from ..inputs import Sample
-from ..results import IndependenceResult, MIResult
+from ..results import MIResult
 from .bound import lower_bound
 from .cautions import diagnosed
 from .chain import Link, chain, observations
@@ -35,7 +36,7 @@ class Assessor:
             fit: The scores.
             is_mean: Whether the estimate is the mean log ratio; otherwise it has no interval.
         """
-        result = replace(result, lower_bound=self._bound(fit), p_value=self._independence.p_value)
+        result = replace(result, lower_bound=self._bound(fit), p_value=self._p_value)
         cautions, figures = diagnosed(result, fit, observations(self.sample))
         if is_mean:
             cautions += tuple(out_of_range(result, self.sample))
@@ -57,5 +58,8 @@ class Assessor:
         return chain(self.sample, self.seed)
 
     @cached_property
-    def _independence(self) -> IndependenceResult:
-        return judged(self.sample, self._links, seed=self.seed)
+    def _p_value(self) -> float | None:
+        try:
+            return judged(self.sample, self._links, seed=self.seed).p_value
+        except DataError:  # a series too short to be shifted has an estimate all the same
+            return None

@@ -209,10 +209,15 @@ def _blocks(labels: Rows, rng: np.random.Generator) -> list[Rows]:
         if len(strata[-1]) >= _STRATUM and len(group) < len(strata[-1][-1]):
             strata.append([])
         strata[-1].append(group)
-    if len(strata) > 1 and len(strata[-1]) < _STRATUM:
+    if len(strata) > 1 and len(strata[-1]) < _STRATUM:  # too few to be permuted by themselves
         last = strata.pop()
-        strata[-1] += last
+        if _rows_left(strata[-1] + last) > _rows_left(strata[-1]):
+            strata[-1] += last
     return [_cut(groups, rng) for groups in strata]
+
+
+def _rows_left(groups: list[Rows]) -> int:
+    return len(groups) * min(map(len, groups))
 
 
 def _cut(groups: list[Rows], rng: np.random.Generator) -> Rows:
