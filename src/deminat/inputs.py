@@ -126,34 +126,40 @@ def as_sample(
             "needed"
         )
     grouped, times = _group_codes(groups, finite), _places(order, finite)
-    warnings += _tied(order, finite)
     if grouped is not None and times is not None:
         raise DataError(
             "groups and order were both given: pass groups for rows that belong together, or order "
             "for one series in time"
         )
-    x, y = x[finite], y[finite]
-    copies, told = label_copies(x, y)
-    if times is not None:
-        if told:
-            raise DataError(
-                f"{told[0].message}, and rows in the order of time cannot be kept together: leave "
-                "the copies out, or order"
-            )
-        gap, told = gap_between(x[times.argsort()], y[times.argsort()])
-        return Sample(x, y, x_names, y_names, times=times, gap=gap, warnings=warnings + told)
-    warnings += told
-    if grouped is None:
-        warnings += serial_cautions(*_without_copies(x, y, copies))
-    return Sample(
-        x,
-        y,
-        x_names,
-        y_names,
-        labels=_joined(grouped, copies),
-        copies=copies,
-        warnings=warnings,
+    sample = Sample(x[finite], y[finite], x_names, y_names, warnings=warnings)
+    return (
+        _with_groups(sample, grouped) if times is None else _in_time(sample, times, order, finite)
     )
+
+
+def _with_groups(sample: Sample, groups: NDArray[np.int64] | None) -> Sample:
+    """Return the sample with rows that belong together labelled, copies among them."""
+    copies, told = label_copies(sample.x, sample.y)
+    if groups is None:
+        told += serial_cautions(*_without_copies(sample.x, sample.y, copies))
+    labels, warnings = _joined(groups, copies), sample.warnings + told
+    return replace(sample, labels=labels, copies=copies, warnings=warnings)
+
+
+def _in_time(
+    sample: Sample, times: NDArray[np.int64], order: Any, keep: NDArray[np.bool_]
+) -> Sample:
+    """Return the sample with the place of each row in time, and the gap to leave between blocks."""
+    _, copied = label_copies(sample.x, sample.y)
+    if copied:
+        raise DataError(
+            f"{copied[0].message}, and rows in the order of time cannot be kept together: leave "
+            "the copies out, or order"
+        )
+    rows = times.argsort()
+    gap, told = gap_between(sample.x[rows], sample.y[rows])
+    warnings = sample.warnings + _tied(order, keep) + told
+    return replace(sample, times=times, gap=gap, warnings=warnings)
 
 
 def _group_codes(groups: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | None:
