@@ -45,6 +45,7 @@ PATH = [
     "inference",
     "api",
     "checks",
+    "infomax",
     "plotting",
     "doctor",
     "store",
@@ -53,6 +54,7 @@ PATH = [
     "experiments",
     "bench",
     "cli",
+    "__main__",
 ]
 
 

@@ -311,14 +311,32 @@ def test_curves_are_written_point_by_point(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nothing"], "no experiment nothing; there are gaussian, longrun, consistency"),
-        (["gaussian", "--epochs", 3], "this experiment has no epochs; leave --epochs out"),
         (["gaussian", "--only", "d=21"], "no cell has d = 21; there are 20, 50, 100"),
         (["gaussian", "--scale", 0], "scale must be above 0 and at most 1"),
-        (["gaussian", "--reps", 0], "reps must be above 0"),
     ],
 )
 def test_what_cannot_be_run_is_explained(arguments, message, tmp_path):
     result = called(*arguments, "--out", tmp_path)
     assert message in str(result.exception)
     assert not list(Path(tmp_path).iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "No such command 'nothing'"),
+        (["gaussian", "--epochs", 3], "No such option: --epochs"),
+        (["gaussian", "--reps", 0], "Invalid value for '--reps'"),
+    ],
+)
+def test_what_the_command_does_not_know(arguments, message, monkeypatch):
+    monkeypatch.setenv("TERMINAL_WIDTH", "200")
+    result = called(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_several_processes_of_torchrun_do_not_run_the_same_sweep(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    result = called("longrun", "--out", tmp_path)
+    assert "torchrun is for infomax" in str(result.exception)

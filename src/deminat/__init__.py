@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import datasets as datasets
+    from . import infomax as infomax
     from . import tasks as tasks
     from .api import METHODS, compare, estimate
     from .checks import Check, check
@@ -83,12 +84,13 @@ __all__ = [
     "datasets",
     "estimate",
     "independence_test",
+    "infomax",
     "tasks",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("datasets", "tasks"):
+    if name in ("datasets", "infomax", "tasks"):
         return import_module(f".{name}", __name__)
     if name in _ROOM_OF:
         return getattr(import_module(f".{_ROOM_OF[name]}", __name__), name)

@@ -310,11 +310,17 @@ def all_pairs(critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def parted(table: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the joint scores (n,) and the others (n, n - 1) of a table of all (n, n)."""
-    n = len(table)
+    """Return the joint scores (a, ...) and the others (a, n - 1, ...) of a table (a, n, ...).
+
+    The i-th row has its own partner in the i-th column; there are at least as many columns.
+    """
+    a, n = table.shape[:2]
     # Flat, the diagonal is every (n+1)-th entry: leave the first out and it is a column.
-    others = table.flatten()[1:].view(n - 1, n + 1)[:, :-1].reshape(n, n - 1)
-    return table.diagonal(), others
+    flat, end = table.flatten(0, 1), 1 + (a - 1) * (n + 1)
+    others = flat[1:end].view(a - 1, n + 1, *flat.shape[1:])[:, :-1]
+    if a < n:
+        others = torch.cat([others.flatten(0, 1), flat[end:]])
+    return table.diagonal().movedim(-1, 0), others.reshape(a, n - 1, *table.shape[2:])
 
 
 def _fully_connected(sizes: Sequence[int], activation: Callable[[], nn.Module]) -> nn.Sequential:

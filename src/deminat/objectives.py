@@ -19,7 +19,8 @@ Those that share the cross-entropy share its training: see `trains_as`. With
 $Z = E_{product}[e^f]$, DEMI = CCMI + log Z: the two differ by how far the classifier is from
 being normalised, which DEMI does not have to estimate.
 
-All functions reduce the last axes, so scores may carry leading axes, (..., n) and (..., n, k).
+All functions reduce the last axes, so scores may carry leading axes, (..., n) and (..., n, k), and
+pairs that share their unpaired partners may share their scores too, as (..., 1, k).
 Everything stays in log odds: a probability is 1 in float32 beyond 17 nats.
 
 References:
@@ -47,6 +48,8 @@ __all__ = [
     "InfoNCE",
     "Loss",
     "Objective",
+    "donsker_varadhan",
+    "log_mean_exp",
     "training_loss",
 ]
 
@@ -251,16 +254,28 @@ class MINE:
 
         def loss(joint: Tensor, product: Tensor) -> Tensor:
             nonlocal log_average
-            log_mean = _log_mean_exp(product)
-            now = log_mean.detach()
-            if log_average is not None and self.rate < 1:
-                old = log_average + math.log1p(-self.rate)
-                now = torch.logaddexp(old, now + math.log(self.rate))
-            log_average = now
-            slope = (log_mean - log_average).exp() - joint.mean(-1)
-            return slope - slope.detach() - donsker_varadhan(joint, product).detach()
+            value, log_average = self.corrected(joint, product, log_average)
+            return value
 
         return loss
+
+    def corrected(
+        self, joint: Tensor, product: Tensor, log_average: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the value of `loss` with the corrected gradient, and the log of the new average.
+
+        Args:
+            joint: Scores (n,) of pairs.
+            product: Scores (n, k) of unpaired ones.
+            log_average: What the last batch left, `None` for the first.
+        """
+        log_mean = log_mean_exp(product)
+        now = log_mean.detach()
+        if log_average is not None and self.rate < 1:
+            old = log_average + math.log1p(-self.rate)
+            now = torch.logaddexp(old, now + math.log(self.rate))
+        slope = (log_mean - now).exp() - joint.mean(-1)
+        return slope - slope.detach() - donsker_varadhan(joint, product).detach(), now
 
 
 @dataclass(frozen=True)
@@ -302,13 +317,13 @@ class InfoNCE:
 
     def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
         """Return the lower bound of mutual information, in nats, at most log(k + 1)."""
-        candidates = torch.cat([joint.unsqueeze(-1), product], dim=-1)
-        return (joint - candidates.logsumexp(-1)).mean(-1) + math.log(candidates.shape[-1])
+        candidates = torch.logaddexp(joint, product.logsumexp(-1))
+        return (joint - candidates).mean(-1) + math.log(product.shape[-1] + 1)
 
 
 def donsker_varadhan(joint: Tensor, product: Tensor) -> Tensor:
     """Return mean f(joint) - log mean exp f(product)."""
-    return joint.mean(-1) - _log_mean_exp(product)
+    return joint.mean(-1) - log_mean_exp(product)
 
 
 def training_loss(objective: Objective) -> Loss:
@@ -317,5 +332,6 @@ def training_loss(objective: Objective) -> Loss:
     return objective.loss if start is None else start()
 
 
-def _log_mean_exp(product: Tensor) -> Tensor:
+def log_mean_exp(product: Tensor) -> Tensor:
+    """Return the log of the mean of exp f over the last two axes."""
     return product.logsumexp((-2, -1)) - math.log(product.shape[-2] * product.shape[-1])

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
@@ -23,10 +24,11 @@ from .errors import DataError, TrainingError, printable
 from .origin import origin
 from .store import Cell, Row, key_of
 
-__all__ = ["Rows", "Sweep", "matching", "run_sweep"]
+__all__ = ["Rows", "Sweep", "matching", "run_sweep", "tell"]
 
 _ONE_AT_A_TIME = threading.Lock()
 _PATIENCE = 10.0  # seconds that workers may take to report
+_LISTENER: ContextVar[Callable[[float], None] | None] = ContextVar("_LISTENER", default=None)
 
 
 @dataclass(frozen=True)
@@ -79,20 +81,40 @@ def run_sweep(
     """
     todo = store.missing(sweep.cells)
     finished, failed = len(sweep.cells) - len(todo), []
-    if progress and sweep.cells:
-        progress(finished / len(sweep.cells))
-    with closing(_outcomes(sweep.run, todo, jobs, cluster)) as outcomes:
+
+    def report(part: float = 0.0) -> None:
+        if progress and sweep.cells:
+            progress((finished + part) / len(sweep.cells))
+
+    report()
+    jobs = max(1, min(jobs, len(todo)))
+    with _heard_by(report), closing(_outcomes(sweep.run, todo, jobs, cluster)) as outcomes:
         for cell, rows in outcomes:
             if isinstance(rows, str):
                 failed.append(f"{key_of(cell)}: {rows}")
             else:
                 store.add(cell, rows)
             finished += 1
-            if progress:
-                progress(finished / len(sweep.cells))
+            report()
     if failed:
         raise TrainingError(f"{len(failed)} of {len(todo)} cells failed, the first {failed[0]}")
     return store.rows(sweep.cells)
+
+
+def tell(share: float) -> None:
+    """Say how much of a cell is done, from within its run; other processes are not heard."""
+    listener = _LISTENER.get()
+    if listener:
+        listener(share)
+
+
+@contextmanager
+def _heard_by(listener: Callable[[float], None]) -> Iterator[None]:
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
 
 
 def matching(cells: list[Cell], only: Sequence[str]) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""Commands that look at deminat itself: tasks, doctor, bench, paper."""
+"""Commands that look at deminat itself: tasks, doctor, bench."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -10,14 +10,14 @@ import typer
 
 from ..errors import DataError, printable
 from .app import app
-from .options import Cluster, Jobs, Json
+from .options import Cluster, Json
 from .screen import progress, say, table
 
 if TYPE_CHECKING:
     from ..bench.runner import Bench
     from ..store import Row
 
-__all__ = ["bench", "doctor", "paper", "tasks"]
+__all__ = ["bench", "doctor", "tasks"]
 
 
 @app.command()
@@ -97,53 +97,6 @@ def bench(
         say(line)
     if draw and figure:
         draw(figure, rows)
-
-
-@app.command()
-def paper(
-    name: Annotated[str, typer.Argument(help="gaussian, longrun or consistency.")],
-    out: Annotated[
-        Path, typer.Option(help="Folder for rows, tables and figures; goes on where it was.")
-    ] = Path("paper"),
-    only: Annotated[
-        list[str] | None,
-        typer.Option(help="Keep cells that match: d=20, training='demi*'. Repeatable."),
-    ] = None,
-    reps: Annotated[int | None, typer.Option(help="Draws of each; gaussian has 10.")] = None,
-    scale: Annotated[
-        float | None, typer.Option(help="Share of pairs, steps or images, for a quick look.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Of consistency, instead of 100.")] = None,
-    contrast: Annotated[
-        int | None, typer.Option(help="Unpaired images a pair of InfoNCE, instead of 63.")
-    ] = None,
-    jobs: Jobs = 2,
-    cluster: Cluster = None,
-    as_json: Json = False,
-) -> None:
-    """Run an experiment of the paper, or the part of it that is missing, and write its results.
-
-    deminat paper gaussian --only d=20 --only n=32000 --reps 2
-
-    deminat paper longrun --scale 0.2
-    """
-    from ..experiments.paper import EXPERIMENTS, run_paper
-
-    if name not in EXPERIMENTS:
-        raise DataError(f"no experiment {printable(name)}; there are {', '.join(EXPERIMENTS)}")
-    for module in ("matplotlib", "zuko"):
-        if find_spec(module) is None:
-            raise DataError(f"this needs {module}: pip install {module}")
-    experiment = EXPERIMENTS[name]
-    changed = {"reps": reps, "scale": scale, "epochs": epochs, "contrast": contrast}
-    sweep = experiment.sweep(only or [], **changed)
-    say(f"{len(sweep.cells)} cells, rows in {out / name}.sqlite")
-    with progress(name, kept=True) as report_share:
-        how = {"jobs": jobs, "cluster": cluster, "progress": report_share}
-        rows = run_paper(name, experiment, sweep, out, **how)
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2))
-    say(f"wrote {out / name}.csv, .parquet, .md, .tex, .png and .svg")
 
 
 def _drawing(name: str, bench: "Bench") -> Callable[[Path, Sequence["Row"]], None]:

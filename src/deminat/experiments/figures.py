@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "draw_consistency", "draw_gaussian", "draw_longrun"]
+__all__ = ["COLOURS", "draw_consistency", "draw_gaussian", "draw_infomax", "draw_longrun"]
 
 COLOURS = {  # of every method, in the order in which they are shown
     "demi": "tab:blue",
     "demi(alpha=0.25)": "tab:cyan",
     "demi(alpha=0.75)": "navy",
+    "jsd": "tab:olive",
     "smile(tau=1)": "tab:orange",
     "smile(tau=5)": "tab:red",
     "smile(tau=inf)": "firebrick",
@@ -29,6 +30,7 @@ COLOURS = {  # of every method, in the order in which they are shown
     "auto": "black",
     "gaussian": "0.4",
     "ksg(k=3)": "0.7",
+    "supervised": "black",
 }
 _SMOOTH = 0.02  # share of a curve that its smoothed version averages over
 _TESTS = {
@@ -37,6 +39,12 @@ _TESTS = {
     "additivity": "additivity: I([X1,X2];[Y1_t,Y2_t]) / I(X;Y_t)",
 }
 _IDEAL = {"processing": 1.0, "additivity": 2.0}
+_LOOKS = {
+    "conv": "probe on conv(256,4,4): accuracy (%)",
+    "fc": "probe on fc(1024): accuracy (%)",
+    "output": "probe on the 64-d output: accuracy (%)",
+    "estimate": "mutual information on test images (nats)",
+}
 
 
 def draw_gaussian(rows: Sequence[Row]) -> "Figure":
@@ -129,6 +137,26 @@ def draw_consistency(rows: Sequence[Row]) -> "Figure":
         ax.grid(alpha=0.3)
     panels[-1][0].set_xlabel("t, rows kept")
     _share_legend(figure, [ax for line in panels for ax in line])
+    return figure
+
+
+def draw_infomax(rows: Sequence[Row]) -> "Figure":
+    """Draw accuracy of probes and estimated information by epoch; shared trainings share a line."""
+    figure, panels = _panels(2, 2)
+    for ax, (key, title) in zip([*panels[0], *panels[1]], _LOOKS.items(), strict=True):
+        factor = 1 if key == "estimate" else 100
+        there = [r for r in rows if r[key] is not None]
+        for method, colour in _colours(there).items():
+            own = [r for r in there if r["method"] == method]
+            if key != "estimate" and method not in (own[0]["training"], "supervised"):
+                continue  # the probes are those of the training
+            places = sorted({r["epoch"] for r in own})
+            drawn = [[factor * r[key] for r in own if r["epoch"] == e] for e in places]
+            _line(ax, places, drawn, method, colour)
+        ax.set_title(title)
+        ax.set_xlabel("epoch")
+        ax.grid(alpha=0.3)
+    _share_legend(figure, [*panels[0], *panels[1]])
     return figure
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..store import Row
 
-__all__ = ["Table", "latex", "markdown", "spread"]
+__all__ = ["Table", "entry", "latex", "markdown", "spread"]
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ def spread(
     lines = []
     for method in methods:
         own = [[r[value] for r in rows if (r["method"], r[across]) == (method, c)] for c in heads]
-        lines.append((method, tuple(map(_entry, own))))
+        lines.append((method, tuple(map(entry, own))))
     return Table(title, "method", tuple(heads.values()), tuple(lines))
 
 
-def _entry(values: Sequence[float]) -> str:
+def entry(values: Sequence[float]) -> str:
     """Return a mean, with the standard deviation if there are several values."""
     if not values:
         return ""

@@ -1,0 +1,162 @@
+r"""The objectives as losses of an encoder: make one view tell much about another.
+
+An encoder makes an *anchor* of each example and a *partner*, which may have several locations; a
+critic scores anchors with partners. In a table of scores, `table[i, j]` or `table[i, j, location]`
+is of the i-th anchor with the j-th partner: the diagonal belongs together, all else does not.
+
+Each loss is made of what the anchors contribute one by one. For most objectives that is a loss of
+its own and their mean is the whole; MINE needs the mean of exp f over all, which is the mean of
+the anchors' own. It follows that
+
+- anchors may be scored in tiles, whose scores are forgotten and computed again for the gradient,
+  so that memory does not grow with the square of the batch;
+- processes may score their own anchors with the partners of all, and exchange contributions.
+
+With several processes every one of them has the loss of the joined batch, and each embedding the
+gradient times the number of processes; `DistributedDataParallel` divides by that number, so that
+weights have the gradient of one process with the joined batch. Batches must be equally large.
+
+References:
+    Hjelm et al. (2019), Learning deep representations by mutual information estimation and
+    maximization. Liao et al. (2020), section 3.2.
+"""
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed.nn.functional import all_gather
+from torch.utils.checkpoint import checkpoint
+
+from ..critics import parted
+from ..objectives import DEMI, MINE, Objective, log_mean_exp
+
+__all__ = ["InfoMaxLoss", "gathered"]
+
+_AT_ONCE = 1 << 24  # scores that are in memory together
+
+
+class InfoMaxLoss(nn.Module):
+    """An objective as a loss to minimise, over tables of scores, scores of pairs, or embeddings.
+
+    It is a module because MINE keeps a moving average, which belongs into a checkpoint. Scores of
+    low precision are turned into float32 first.
+
+    Args:
+        objective: What to train by. One of your own must be a mean over anchors.
+        gather: Take the loss over all processes, if `torch.distributed` is initialised.
+    """
+
+    log_average: Tensor
+
+    def __init__(self, objective: Objective | None = None, *, gather: bool = True):
+        super().__init__()
+        self.objective = DEMI() if objective is None else objective
+        if getattr(self.objective, "draw", False):
+            raise ValueError("DEMI(draw=True) draws single examples; a table wants draw=False")
+        self.gather = gather
+        self.register_buffer("log_average", torch.tensor(torch.nan))
+
+    def forward(self, scores: Tensor, product: Tensor | None = None) -> Tensor:
+        """Return the loss.
+
+        Args:
+            scores: A table (n, m) or (n, m, locations); or, with `product`, scores of pairs that
+                belong together, (n,) or (n, locations). A table of m > n partners, gathered from
+                several processes, has those of this process where `gathered` puts them.
+            product: Scores of unpaired ones, (n, k) or (n, k, locations).
+        """
+        return self._combined(self._each(*self._parts(scores, product)))
+
+    def all_pairs(self, anchors: Tensor, partners: Tensor) -> Tensor:
+        """Return the loss of all inner products, in tiles and over all processes.
+
+        Args:
+            anchors: Embeddings (n, r).
+            partners: Embeddings (n, r) or (n, locations, r).
+        """
+        everyone = self._gathered(partners)
+        own = self._rank() * len(anchors)
+        rows = max(1, _AT_ONCE // everyone[..., 0].numel())
+        if rows >= len(anchors):
+            return self._combined(self._tile(anchors, everyone, own))
+        tiles = [
+            checkpoint(self._tile, tile, everyone, own + i * rows, use_reentrant=False)
+            for i, tile in enumerate(torch.split(anchors, rows))
+        ]
+        return self._combined(torch.cat(tiles))
+
+    @torch.no_grad()
+    def estimate(self, scores: Tensor, product: Tensor | None = None) -> Tensor:
+        """Return mutual information in nats, mean over locations; arguments as of `forward`."""
+        joint, others = self._parts(scores, product)
+        return self.objective.estimate(joint.T, others).mean()
+
+    def _parts(self, scores: Tensor, product: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return scores of pairs (n, locations) and of others (n, k), in float32 at least."""
+        if product is None:
+            if scores.ndim not in (2, 3) or not 2 <= len(scores) <= scores.shape[1]:
+                raise ValueError(
+                    "a table of scores is (n, m) or (n, m, locations) with 2 <= n <= m, got "
+                    f"{tuple(scores.shape)}; pass loss(joint, product) for scores of pairs"
+                )
+            square = len(scores) == scores.shape[1]
+            return self._parted(scores, 0 if square else self._rank() * len(scores))
+        if product.ndim < 2 or len(product) != len(scores):
+            raise ValueError(
+                f"joint and product must be (n, ...) and (n, k, ...), got {tuple(scores.shape)} "
+                f"and {tuple(product.shape)}"
+            )
+        return _precise(scores).reshape(len(scores), -1), _precise(product).flatten(1)
+
+    def _tile(self, anchors: Tensor, everyone: Tensor, own: int) -> Tensor:
+        """Return what some anchors contribute, whose own partners begin at `own`."""
+        table = anchors @ everyone.flatten(0, -2).T
+        return self._each(*self._parted(table.view(len(anchors), *everyone.shape[:-1]), own))
+
+    def _parted(self, table: Tensor, own: int) -> tuple[Tensor, Tensor]:
+        table = table if own == 0 else table.roll(-own, dims=1)
+        joint, others = parted(_precise(table))
+        return joint.reshape(len(joint), -1), others.flatten(1)
+
+    def _each(self, joint: Tensor, others: Tensor) -> Tensor:
+        """Return (n, ...): what each anchor contributes."""
+        if isinstance(self.objective, MINE):
+            return torch.stack([joint.mean(1), log_mean_exp(others[:, None])], dim=1)
+        return self.objective.loss(joint, others[:, None])
+
+    def _combined(self, each: Tensor) -> Tensor:
+        """Return the loss, from what anchors of all processes contribute."""
+        each = self._gathered(each)
+        if not isinstance(self.objective, MINE):
+            return each.mean()
+        joint, others = each[:, 0], each[:, 1:]
+        if not self.training:
+            return self.objective.loss(joint, others)
+        known = None if self.log_average.isnan() else self.log_average
+        loss, average = self.objective.corrected(joint, others, known)
+        self.log_average.copy_(average)
+        return loss
+
+    def _gathered(self, rows: Tensor) -> Tensor:
+        return gathered(rows) if self.gather else rows
+
+    def _rank(self) -> int:
+        return distributed.get_rank() if self.gather and _several() else 0
+
+
+def gathered(rows: Tensor) -> Tensor:
+    """Return the rows (n, ...) of all processes, in the order of their ranks, with gradient."""
+    return torch.cat(all_gather(rows)) if _several() else rows  # type: ignore[no-untyped-call]
+
+
+def _several() -> bool:
+    """Tell whether there are other processes."""
+    return (
+        distributed.is_available()
+        and distributed.is_initialized()
+        and distributed.get_world_size() > 1
+    )
+
+
+def _precise(scores: Tensor) -> Tensor:
+    """Return scores in float32 at least: exp and log of bfloat16 lose all but two digits."""
+    return scores.to(torch.promote_types(scores.dtype, torch.float32))
