@@ -317,7 +317,9 @@ class InfoNCE:
 
     def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
         """Return the lower bound of mutual information, in nats, at most log(k + 1)."""
-        candidates = torch.logaddexp(joint, product.logsumexp(-1))
+        # Where all others are impossible, the sum of none has no slope; that of hardly any has.
+        others = product.clamp_min(torch.finfo(product.dtype).min).logsumexp(-1)
+        candidates = torch.logaddexp(joint, others)
         return (joint - candidates).mean(-1) + math.log(product.shape[-1] + 1)
 
 

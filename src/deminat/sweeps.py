@@ -87,7 +87,7 @@ def run_sweep(
             progress((finished + part) / len(sweep.cells))
 
     report()
-    jobs = max(1, min(jobs, len(todo)))
+    jobs = jobs if len(todo) > 1 else 1  # here, where it can be heard how far it is
     with _heard_by(report), closing(_outcomes(sweep.run, todo, jobs, cluster)) as outcomes:
         for cell, rows in outcomes:
             if isinstance(rows, str):
