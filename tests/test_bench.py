@@ -5,14 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from deminat import MIResult, tasks
 from deminat.api import estimator_for
-from deminat.bench import BENCHES, narrowed, ruler, run_bench, trust
+from deminat.bench import BENCHES, images, narrowed, ruler, run_bench, trust
 from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
 from deminat.bench.speed import _CELLS, _shifted
 from deminat.errors import DataError
+from deminat.infomax import Encoder
 from deminat.origin import origin
 
 
@@ -121,6 +123,10 @@ RULED = {"estimate": 10.0, "standard_error": 0.1, "truth": 10.0, "oracle": 10.0,
 RULED |= {"seed": 0, "preset": "auto", "task": "some", "jobs": 1}
 ROWS = {
     "speed": ({"limit_ms": 0.8, "deminat_ms": 1.0, "plain_ms": 2.5}, {"deminat_ms": 5.0}),
+    "infomax": (
+        {"units": 256, "limit_ms": 8.0, "deminat_ms": 9.0, "images_per_second": 7.0},
+        {"deminat_ms": 17.0},
+    ),
     "cells": ({"training": "mine", "limit_ms": 0.8, "cell_ms": 1.0}, {"cell_ms": 2.0}),
     "gaussian": ({"estimate": None, "seed": 0}, {"estimate": 1.0}),
     "cap": ({"estimate": 7.0, "batch": 16}, {"estimate": 2.0}),
@@ -182,6 +188,16 @@ def test_the_steps_of_timed_cells_are_those_of_their_training():
 def test_the_plain_loop_pairs_each_row_with_the_next():
     y = torch.randn(7, 3)
     assert torch.equal(_shifted(y), y.roll(-1, 0))
+
+
+def test_the_layers_of_the_image_limit_are_those_of_the_model():
+    (cell, *_) = BENCHES["infomax"].cells([0])
+    row = BENCHES["infomax"].run({**cell, "units": 16, "steps": 1})
+    assert row["images_per_second"] == pytest.approx(64e3 / row["deminat_ms"])
+    encoder = Encoder()
+    weights = [tuple(m.weight.shape) for m in encoder.modules() if isinstance(m, nn.Conv2d)]
+    assert weights == [(o, i, 4, 4) for i, o, _ in images._CONVOLUTIONS]
+    assert [encoder.hidden[0].weight.shape, encoder.last.weight.shape] == [(1024, 4096), (64, 1024)]
 
 
 def test_cells_are_numbers_or_names_and_differ():

@@ -1,6 +1,7 @@
 """Speed and accuracy, measured by a command: `deminat bench NAME`."""
 
 from .accuracy import ACCURACY
+from .images import IMAGES
 from .ruler import RULER
 from .runner import Bench, narrowed, run_bench
 from .speed import CELLS, SPEED
@@ -8,4 +9,11 @@ from .trust import TRUST
 
 __all__ = ["BENCHES", "Bench", "narrowed", "run_bench"]
 
-BENCHES: dict[str, Bench] = {"speed": SPEED, "cells": CELLS, **ACCURACY, **RULER, "trust": TRUST}
+BENCHES: dict[str, Bench] = {
+    "speed": SPEED,
+    "cells": CELLS,
+    **ACCURACY,
+    **RULER,
+    "trust": TRUST,
+    "infomax": IMAGES,
+}

@@ -33,7 +33,7 @@ from ..store import Cell, Row
 from ..training import Training, one_thread, train
 from .runner import Bench, mark
 
-__all__ = ["CELLS", "SPEED"]
+__all__ = ["CELLS", "SPEED", "milliseconds", "products"]
 
 _BATCH, _DIM, _HIDDEN = 64, 20, 256
 _ROWS = 16_000
@@ -51,10 +51,11 @@ def _time_round(cell: Cell) -> Row:
     with one_thread():
         for run in clocks.values():
             run(20)
-        return {f"{name}_ms": _milliseconds(run, cell["steps"]) for name, run in clocks.items()}
+        return {f"{name}_ms": milliseconds(run, cell["steps"]) for name, run in clocks.items()}
 
 
-def _milliseconds(run: Callable[[int], None], steps: int) -> float:
+def milliseconds(run: Callable[[int], None], steps: int) -> float:
+    """Return the milliseconds of a step."""
     start = time.perf_counter()
     run(steps)
     return (time.perf_counter() - start) / steps * 1e3
@@ -76,21 +77,21 @@ def _verdict(rows: Sequence[Row]) -> list[str]:
 
 def _limit(rows: int = 2 * _BATCH, first: int | None = None) -> Callable[[int], None]:
     """Return the products of a step on so many pairs, the first layer on fewer rows if told."""
-    widths = [2 * _DIM, _HIDDEN, _HIDDEN, 1]
+    widths = pairwise([2 * _DIM, _HIDDEN, _HIDDEN, 1])
     heights = [first or rows, rows, rows]
-    layers = [
-        (torch.randn(n, i), torch.randn(o, i), torch.randn(n, o))
-        for n, (i, o) in zip(heights, pairwise(widths), strict=True)
-    ]
-    room = [
-        (torch.empty(o.shape), torch.empty(w.shape), torch.empty(a.shape)) for a, w, o in layers
-    ]
+    return products([(n, i, o) for n, (i, o) in zip(heights, widths, strict=True)])
+
+
+def products(layers: Sequence[tuple[int, int, int]]) -> Callable[[int], None]:
+    """Return the matrix products of layers, forward and backward: so many rows, inputs, outputs."""
+    made = [(torch.randn(n, i), torch.randn(o, i), torch.randn(n, o)) for n, i, o in layers]
+    room = [(torch.empty(o.shape), torch.empty(w.shape), torch.empty(a.shape)) for a, w, o in made]
 
     def run(steps: int) -> None:
         for _ in range(steps):
-            for (a, w, _), (out, _, _) in zip(layers, room, strict=True):
+            for (a, w, _), (out, _, _) in zip(made, room, strict=True):
                 torch.mm(a, w.T, out=out)
-            for i, ((a, w, slopes), (_, grad, back)) in enumerate(zip(layers, room, strict=True)):
+            for i, ((a, w, slopes), (_, grad, back)) in enumerate(zip(made, room, strict=True)):
                 torch.mm(slopes.T, a, out=grad)
                 if i > 0:  # the data need no gradient
                     torch.mm(slopes, w, out=back)
@@ -174,11 +175,11 @@ def _time_cell(training: str, draw: int) -> tuple[float, float]:
     some = max(1, steps // 10)
     with one_thread():
         products(some)
-        limit = _milliseconds(products, some)
+        limit = milliseconds(products, some)
         (row, *_) = run_gaussian(
             {"kind": "normal", "d": _DIM, "n": n, "truth": 10.0, "draw": draw, "training": training}
         )
-        limit = (limit + _milliseconds(products, some)) / 2  # before and after
+        limit = (limit + milliseconds(products, some)) / 2  # before and after
     return limit, row["seconds"] / steps * 1e3
 
 

@@ -59,7 +59,7 @@ def bench(
     name: Annotated[
         str,
         typer.Argument(
-            help="speed, cells, gaussian, cap, alpha, independent, bmi, highmi or trust."
+            help="speed, cells, infomax, gaussian, cap, alpha, independent, bmi, highmi, trust."
         ),
     ],
     runs: Annotated[int | None, typer.Option(min=1, help="Number of seeds or rounds.")] = None,

@@ -42,7 +42,7 @@ from ..sweeps import tell
 from ..training import one_thread
 from .together import rank, ranks
 
-__all__ = ["InfoMaxStudy", "run_infomax", "serving"]
+__all__ = ["InfoMaxStudy", "adam", "run_infomax", "serving", "step_of"]
 
 _TRAINED: dict[str, tuple[Objective, ...]] = {
     "demi": (DEMI(), JSD(), SMILE(1.0), SMILE(5.0)),
@@ -173,12 +173,13 @@ class _Run:
         self.train_set, self.test_set = (_images(read, split, cell) for split in ("train", "test"))
         self.objectives = _TRAINED[cell["training"]]
         self.model = _model(cell, self.classes).to(device)
-        self.optimizer = torch.optim.Adam(self.model.parameters(), _RATE, fused=True)
         self.rows: list[Row] = []
         self.epoch, self.seconds = 0, 0.0
         self.loss: float | None = None
         several = ranks() > 1
-        self.parallel: nn.Module = DistributedDataParallel(self.model) if several else self.model
+        parallel = DistributedDataParallel(self.model) if several else self.model
+        self.optimizer = adam(self.model)
+        self.step = step_of(parallel, self.optimizer, device, cell["precision"])
 
     def train(self) -> None:
         """Train for one epoch."""
@@ -191,7 +192,7 @@ class _Run:
         for i, rows in enumerate(batches):
             own = rows.chunk(ranks())[rank()]
             with_what = self._beside(labels[own], generator)
-            losses.append(self._step(images[own], with_what))
+            losses.append(self.step(images[own], with_what))
             tell((self.epoch + (i + 1) / len(batches)) / self.cell["epochs"])
         self.seconds = time.perf_counter() - start
         self.loss = float(torch.stack(losses).mean())
@@ -205,16 +206,6 @@ class _Run:
             return labels.to(self.device)
         k = self.cell["negatives"]
         return partners(len(labels), k, generator).to(self.device) if k else None
-
-    def _step(self, images: Tensor, beside: Tensor | None) -> Tensor:
-        with torch.autocast(
-            self.device.type, torch.bfloat16, enabled=self.cell["precision"] == "bfloat16"
-        ):
-            loss: Tensor = self.parallel(scaled(images.to(self.device)), beside)
-        self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        return loss.detach()
 
     def look(self, epoch: int) -> None:
         """Add the rows of an epoch."""
@@ -285,6 +276,30 @@ class _Run:
             self.epoch, self.rows = kept["epoch"], json.loads(kept["rows"])
         except Exception as error:  # whatever a foreign or damaged file may cause
             raise DataError(f"cannot go on from {path.name} ({error}): delete it") from error
+
+
+def adam(model: nn.Module) -> torch.optim.Adam:
+    """Return the paper's optimizer."""
+    return torch.optim.Adam(model.parameters(), _RATE, fused=True)
+
+
+def step_of(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    device: torch.device,
+    precision: str = "float32",
+) -> Callable[[Tensor, Tensor | None], Tensor]:
+    """Return a step of training: from bytes, and what a model needs beside, to the loss."""
+
+    def step(images: Tensor, beside: Tensor | None) -> Tensor:
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            loss: Tensor = model(scaled(images.to(device)), beside)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        return loss.detach()
+
+    return step
 
 
 class _Supervised(nn.Module):
