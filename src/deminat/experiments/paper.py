@@ -173,7 +173,10 @@ def _consistency_tables(rows: Sequence[Row]) -> list[Table]:
 def _infomax_tables(rows: Sequence[Row]) -> list[Table]:
     """Return the accuracy of probes after the last epoch, beside the paper's."""
     ends = [r for r in rows if r["epoch"] == r["epochs"]]
-    ends += [{**r, "method": "random encoder"} for r in rows if r["epoch"] == 0 and r["fc"]]
+    random = {
+        r["draw"]: {**r, "method": "random encoder"} for r in rows if r["epoch"] == 0 and r["fc"]
+    }
+    ends += random.values()  # one for each seed, whatever was trained from it
     first = rows[0]
     title = (
         f"top-1 accuracy in %, {first['dataset']}, {first['epochs']} epochs, "
