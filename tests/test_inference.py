@@ -1,5 +1,6 @@
 """What comes with an estimate: the test is exact, the bound a bound."""
 
+from bisect import bisect_left
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from deminat import MIResult
 from deminat.crossfit import CrossFit
 from deminat.errors import DataError
 from deminat.fitting import couple_rows
-from deminat.inference.bound import lower_bound
+from deminat.inference.bound import _CLIPS, _SHARES, _log_mean, lower_bound
 from deminat.inference.chain import Link, _is_silent, chain
 from deminat.inference.independence import _blocks, _tried, independence_test
 from deminat.inference.interval import interval, out_of_range
@@ -251,6 +252,45 @@ def test_the_bound_is_rarely_above_the_truth_whatever_the_critic(name, bend):
         lower_bound(tables_of(task, 320, s, BENDS[bend]).reshape(2, 1, -1, 2, 2)) for s in range(40)
     ]
     assert sum(b > task.mi for b in bounds) <= 5
+
+
+def jensen_shannon_bound(tables):
+    """Return what the same bets prove of the Jensen-Shannon divergence, as information."""
+
+    def gains(clip):
+        f = np.clip(tables, -clip, clip)
+        signs = np.array([[-1, 1], [1, -1]])
+        value = np.log(2) - np.logaddexp(0, signs * f).mean(axis=(0, 2, 3))
+        floor = np.log(2) - np.logaddexp(0, clip)
+        return floor, value - floor
+
+    each = [gains(clip) for clip in _CLIPS]
+
+    def is_refuted(m):
+        ratios = [gain / (m - floor) for floor, gain in each]
+        logs = [np.log1p(np.multiply.outer(_SHARES, r - 1)).sum(axis=1) for r in ratios]
+        return _log_mean(logs) >= np.log(20)
+
+    steps = np.linspace(0, np.log(2), 400)[:-1]
+    proved = bisect_left(steps, True, key=lambda m: not is_refuted(m))
+    return least_information(steps[proved - 1]) if proved else 0.0
+
+
+def least_information(divergence):
+    """Return the least KL divergence of two coins with at least this Jensen-Shannon divergence."""
+    coin = norm.cdf(np.linspace(-6, 6, 500))
+    p, q = (np.stack([a, 1 - a]) for a in np.meshgrid(coin, coin))
+    middle = (p + q) / 2
+    shannon = (p * np.log(p / middle) + q * np.log(q / middle)).sum(axis=0) / 2
+    return (p * np.log(p / q)).sum(axis=0)[shannon >= divergence].min()
+
+
+@pytest.mark.parametrize("name", ["1v1-normal-0.75", "gaussian-5d-3nats", "student-identity-5-5-2"])
+@pytest.mark.parametrize("bend", ["true", "too loud", "noisy"])
+@pytest.mark.parametrize("n", [1_000, 10_000])
+def test_the_jensen_shannon_divergence_would_prove_less(name, bend, n):
+    tables = tables_of(get(name), n, 0, BENDS[bend])
+    assert jensen_shannon_bound(tables) <= lower_bound([tables])
 
 
 def test_independent_pairs_prove_nothing_even_to_a_critic_that_believes():
