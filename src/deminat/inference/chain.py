@@ -29,7 +29,7 @@ from ..splits import others, shares
 from ..training import EarlyStopping
 from ..transforms import RankToNormal
 
-__all__ = ["Link", "chain", "observations", "quick", "with_squares"]
+__all__ = ["Link", "chain", "observations", "quick", "some_columns", "with_squares"]
 
 Array = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ def _halves(known: Sample, part: Sample, seed: int) -> tuple[Array, Array]:
         left, right = fitted.halves(known.take(np.arange(_FEW)))
         if not _is_silent(left @ right.T):
             return fitted.halves(part)
-    x_some, y_some = (_some_columns(a) for a in (known.x, known.y))
+    x_some, y_some = (some_columns(a) for a in (known.x, known.y))
     known = replace(known, x=known.x[:, x_some], y=known.y[:, y_some])
     x_map, y_map = RankToNormal.fit(known.x), RankToNormal.fit(known.y)
     correlations = with_squares(x_map(known.x)).T @ with_squares(y_map(known.y)) / len(known)
@@ -111,7 +111,7 @@ def _halves(known: Sample, part: Sample, seed: int) -> tuple[Array, Array]:
     return left @ correlations, right
 
 
-def _some_columns(a: Array) -> NDArray[np.int64]:
+def some_columns(a: Array) -> NDArray[np.int64]:
     """Return the numbers of some columns (n, d), evenly spaced if there are many."""
     d = a.shape[1]
     return np.unique(np.linspace(0, d - 1, min(d, _COLUMNS)).round().astype(np.int64))
