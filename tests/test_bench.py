@@ -333,6 +333,8 @@ def promised(promise, **row):
         ("series", {"rejected": 10, "warned": 100}, {"rejected": 11, "warned": 100}),
         ("series", {"rejected": 10, "warned": 100}, {"rejected": 10, "warned": 99}),
         ("power", {"rejected": 95}, {"rejected": 94}),
+        ("given", {"rejected": 8}, {"rejected": 9}),
+        ("given", {"rejected": 3}, {"rejected": 2}),
         ("bound", {"rejected": 5}, {"rejected": 6}),
         ("interval", {"rejected": 10}, {"rejected": 11}),
         ("outside", {"rejected": 20, "warned": 19}, {"rejected": 20, "warned": 18}),
@@ -354,7 +356,9 @@ def test_batches_of_a_promise_are_added_up():
     assert line.endswith("100 runs")
 
 
-@pytest.mark.parametrize("promise", ["level", "copies", "groups", "series", "power", "bound"])
+@pytest.mark.parametrize(
+    "promise", ["level", "copies", "groups", "series", "power", "given", "bound"]
+)
 def test_every_promise_can_be_run(promise, monkeypatch):
     monkeypatch.setitem(trust._HEADS, promise, (1, 2))
     cells = narrowed(BENCHES["trust"], [f"promise={promise}"]).cells([0])

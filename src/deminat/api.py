@@ -7,6 +7,7 @@ estimator, and every estimator answers by the same protocol, `MIEstimator`.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from .classical import KSG, Gaussian
 from .critics import ConvCritic, MLPCritic
+from .errors import DataError
 from .estimators import AUTO, PAPER, Estimator
 from .flows import FLOW_PAPER, GM
-from .inference import Assessor
-from .inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample
+from .inference import Assessor, beyond, judged_given
+from .inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given
 from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE, Objective
 from .results import Caution, MIResult
 from .scores import from_pointwise
@@ -90,6 +92,7 @@ def estimate(
     folds: int = 5,
     seed: int = 0,
     nan: NanPolicy = "raise",
+    given: Any = None,
     groups: Any = None,
     order: Any = None,
     n_jobs: int = 1,
@@ -112,6 +115,8 @@ def estimate(
         folds: Number of folds.
         seed: One seed gives one answer. A whole estimator keeps its own.
         nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
+        given: z, the same number of rows: how much x tells about y beyond what z tells,
+            I(x; y | z) = I(x; y, z) - I(x; z), with a test of independence given z.
         groups: (n,) rows of one group, such as a subject's, are never on both sides of a split
             nor taken for unpaired; every fold needs two groups or more.
         order: (n,) times, or `True` if rows are in the order of time: they are split by blocks,
@@ -143,6 +148,7 @@ def estimate(
         folds=folds,
         seed=seed,
         nan=nan,
+        given=given,
         groups=groups,
         order=order,
         n_jobs=n_jobs,
@@ -161,6 +167,7 @@ def compare(
     folds: int = 5,
     seed: int = 0,
     nan: NanPolicy = "raise",
+    given: Any = None,
     groups: Any = None,
     order: Any = None,
     n_jobs: int = 1,
@@ -176,15 +183,47 @@ def compare(
         raise ValueError(f"folds must be at least 2, got {folds!r}")
     if budget is not None and not budget > 0:
         raise ValueError(f"budget must be seconds, above 0; got {budget!r}")
-    sample = as_sample(x, y, groups=groups, order=order, nan=nan, least=LEAST_PAIRS)
-    sample = sample.without_constants()
+    ask = partial(_compared, methods=methods, preset=preset, folds=folds, seed=seed, n_jobs=n_jobs)
+    rows = {"groups": groups, "order": order, "nan": nan, "least": LEAST_PAIRS}
+    if given is None:
+        sample = as_sample(x, y, **rows).without_constants()
+        return ask(sample, Assessor(sample, seed), budget=budget, progress=progress)
+    both, known, pair = (s.without_constants() for s in as_samples_given(x, y, given, **rows))
+    half = None if budget is None else budget / 2
+    of_both, of_known = (
+        ask(s, Assessor(s, seed, test=False), budget=half, progress=share_of(progress, i, 2))
+        for i, s in enumerate((both, known))
+    )
+    p_value = _p_value_given(pair, known, seed)
+    return [beyond(a, b, pair, p_value) for a, b in zip(of_both, of_known, strict=True)]
+
+
+def _p_value_given(pair: Sample, known: Sample, seed: int) -> float | None:
+    try:
+        return judged_given(pair, known.y, seed=seed).p_value
+    except DataError:  # few rows, or a series, have an estimate all the same
+        return None
+
+
+def _compared(
+    sample: Sample,
+    assess: Assessor,
+    *,
+    methods: Sequence[Method],
+    preset: Preset,
+    folds: int,
+    seed: int,
+    n_jobs: int,
+    budget: float | None,
+    progress: Progress | None,
+) -> list[MIResult]:
+    """Return the answers of several methods on a checked sample."""
     estimators = [estimator_for(method, preset, sample, seed) for method in methods]
     if sample.is_constant():
         nothing = np.zeros(len(sample))
         return [from_pointwise(nothing, e.name, sample.warnings) for e in estimators]
     estimators = _within(budget, estimators, folds, n_jobs)
     trainings = list(_by_training(estimators).values())
-    assess = Assessor(sample, seed)
     results: dict[int, MIResult] = {}
     for i, members in enumerate(trainings):
         how = {"folds": folds, "n_jobs": n_jobs, "progress": share_of(progress, i, len(trainings))}

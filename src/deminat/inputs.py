@@ -20,8 +20,9 @@ from .errors import DataError, printable
 from .results import Caution
 from .serial import gap_between, serial_cautions
 
-__all__ = ["LEAST_PAIRS", "UNNAMED", "NanPolicy", "Sample", "as_sample"]
+__all__ = ["LEAST_PAIRS", "UNNAMED", "NanPolicy", "Sample", "as_sample", "as_samples_given"]
 
+Named = tuple[NDArray[np.float64], tuple[str, ...]]  # rows, and what their columns are called
 NanPolicy = Literal["raise", "omit"]
 
 UNNAMED = "column 0"  # what messages call the first column of an array
@@ -104,9 +105,55 @@ def as_sample(
         nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
         least: The smallest usable number of pairs.
     """
+    x, y = as_rows(x, "x"), as_rows(y, "y")
+    return _checked(x, y, groups=groups, order=order, nan=nan, least=least)
+
+
+def as_samples_given(x: Any, y: Any, z: Any, **how: Any) -> tuple[Sample, Sample, Sample]:
+    """Return three samples of the same rows: x with y and z, x with z, x with y.
+
+    Args:
+        x: As of `as_sample`.
+        y: The same number of rows.
+        z: The same number of rows.
+        **how: As of `as_sample`.
+    """
+    x, y, z = as_rows(x, "x"), as_rows(y, "y"), as_rows(z, "given")
+    if not len(x[0]) == len(y[0]) == len(z[0]):
+        raise DataError(
+            f"x has {len(x[0])} rows, y {len(y[0])} and given {len(z[0])}; row i of each must go "
+            "together"
+        )
+    (y_rows, y_names), (z_rows, z_names) = (_flat(*side) for side in (y, z))
+    both = _checked(x, (np.hstack([y_rows, z_rows]), y_names + z_names), **how)
+    d = len(y_names)
+    return (
+        both,
+        replace(both, y=both.y[:, d:], y_names=z_names),
+        replace(both, y=both.y[:, :d], y_names=y_names),
+    )
+
+
+def _flat(rows: NDArray[np.float64], names: tuple[str, ...]) -> Named:
+    """Return rows (n, d) of any shape, with a name for each column."""
+    flat = rows.reshape(len(rows), -1)
+    each = flat.shape[1] // max(1, len(names))
+    return flat, names if each == 1 else tuple(f"{n}[{i}]" for n in names for i in range(each))
+
+
+def _checked(
+    x_side: Named,
+    y_side: Named,
+    *,
+    groups: Any = None,
+    order: Any = None,
+    nan: NanPolicy = "raise",
+    least: int = 2,
+) -> Sample:
+    """Return a sample of rows with names of their columns, as `as_sample` does."""
     if nan not in ("raise", "omit"):
         raise ValueError(f'nan must be "raise" or "omit", got {nan!r}')
-    (x, x_names), (y, y_names) = as_rows(x, "x"), as_rows(y, "y")
+    (x, x_names), (y, y_names) = x_side, y_side
     if len(x) != len(y):
         raise DataError(
             f"x has {len(x)} rows and y has {len(y)}; row i of x must go with row i of y"

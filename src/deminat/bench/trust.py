@@ -7,6 +7,7 @@ promise was broken. Batches are small enough to be resumed, and large enough for
 - `copies` and `groups`: the same with every row twice, and with twenty rows a group;
 - `series`: two independent autoregressions, with and without their order;
 - `power`: a correlation of .3;
+- `given`: x and y that are independent given z, tested given z at 5%;
 - `interval`: 95% intervals of the default recipe that cover the truth, for data like those they
   were made for, and `outside`: how often one that misses it carries a warning;
 - `bound`: lower bounds above the truth, by quick critics and by critics that know their training
@@ -87,12 +88,19 @@ _OUTSIDE = (
     ("multinormal-dense-50-50-0.5", 1_000),
     ("mixture-10d-5nats-a-component", 2_000),
 )
+_GIVEN: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {  # of z and noise
+    "chain": lambda z, e, f: (z + e, z + f),
+    "tight": lambda z, e, f: (z + 0.3 * e, z + 0.3 * f),
+    "bent": lambda z, e, f: (np.sin(2 * z) + 0.5 * e, z**2 + 0.5 * f),
+    "spread": lambda z, e, f: (z * e, np.exp(z / 2) * f),
+}
 _HEADS: dict[str, tuple[int, int]] = {  # promise: batches a seed, runs in a batch
     "level": (10, _BATCH),
     "copies": (10, _BATCH),
     "groups": (10, _BATCH),
     "series": (10, _BATCH),
     "power": (4, _BATCH),
+    "given": (8, 25),
     "interval": (20, 3),
     "outside": (4, 5),
     "bound": (8, 25),
@@ -108,6 +116,7 @@ def _cells(seeds: Sequence[int]) -> list[Cell]:
         "groups": [("normal", 200), ("normal", 2_000)],
         "series": [("autoregression", 2_000)],
         "power": [("normal", 1_000)],
+        "given": [(kind, n) for kind in _GIVEN for n in (500, 2_000)],
         "interval": [(family, 5_000) for family in _COVERED],
         "outside": list(_OUTSIDE),
         "bound": [(family, 1_000) for family in _FAMILIES],
@@ -193,6 +202,16 @@ def _power(cell: Cell) -> Row:
     return _tested(cell, draw)
 
 
+def _given(cell: Cell) -> Row:
+    """Test x and y that have nothing in common but z."""
+    draw, p_values = _GIVEN[cell["case"]], []
+    for rng in _streams(cell):
+        z, e, f = rng.normal(size=(3, cell["n"]))
+        test = independence_test(*draw(z, e, f), given=z, seed=int(rng.integers(1 << 31)))
+        p_values.append(test.p_value)
+    return {"runs": len(p_values), "rejected": sum(p <= _LEVEL for p in p_values)}
+
+
 def _interval(cell: Cell) -> Row:
     """Count intervals that miss the truth, and those among them that were warned of."""
     task, results = get(cell["case"]), []
@@ -252,6 +271,7 @@ _RUNS: dict[str, Callable[[Cell], Row]] = {
     "groups": _groups,
     "series": _series,
     "power": _power,
+    "given": _given,
     "interval": _interval,
     "outside": _interval,
     "bound": _bound,
@@ -282,6 +302,15 @@ def _false_alarms(rows: Sequence[Row]) -> list[str]:
     return [
         f"{mark(low <= share <= high)} {rows[0]['promise']}, {name}: {share:.1%} false alarms at "
         f"5% ({low:.1%} to {high:.1%}), {runs} runs"
+        for name, (share, runs) in _shares(rows).items()
+    ]
+
+
+def _of_given(rows: Sequence[Row]) -> list[str]:
+    low, high = 0.03, 0.08
+    return [
+        f"{mark(low <= share <= high)} given, {name}: {share:.1%} false alarms at 5% ({low:.0%} to "
+        f"{high:.0%}), {runs} runs"
         for name, (share, runs) in _shares(rows).items()
     ]
 
@@ -339,6 +368,7 @@ _VERDICTS: dict[str, Callable[[Sequence[Row]], list[str]]] = {
     **dict.fromkeys(("level", "copies", "groups"), _false_alarms),
     "series": _of_series,
     "power": _of_power,
+    "given": _of_given,
     "interval": _of_intervals,
     "outside": _of_outside,
     "bound": _of_bounds,

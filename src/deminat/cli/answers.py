@@ -12,6 +12,7 @@ from .options import (
     Categorical,
     File,
     Folds,
+    Given,
     Groups,
     Jobs,
     Json,
@@ -43,6 +44,7 @@ def estimate(
     x: X = None,
     y: Y = None,
     categorical: Categorical = "",
+    given: Given = None,
     groups: Groups = None,
     order: Order = None,
     method: Annotated[
@@ -64,15 +66,18 @@ def estimate(
     deminat estimate cells.parquet --x raf --y mek
 
     deminat estimate x.npy y.npy --method demi --method ksg
+
+    deminat estimate cells.parquet --x raf --y erk --given mek
     """
     within = "" if budget is None else f" within {budget:g} s"
     with progress(f"estimating{within}", remaining=jobs == 1) as share:
-        pair = _read(file, y_file, x, y, categorical)
+        x_side, y_side, known = _read(file, y_file, x, y, categorical, given)
         beside = _beside(file, y_file, groups, order)
         from ..api import compare  # late: torch takes seconds
 
         results = compare(
-            *pair,
+            x_side,
+            y_side,
             methods=[m.value for m in method or [Method.DEMI]],
             preset=preset.value,
             folds=folds,
@@ -81,6 +86,7 @@ def estimate(
             n_jobs=jobs,
             budget=budget,
             progress=share,
+            given=known,
             **beside,
         )
     _show(results, unit, as_json)
@@ -93,6 +99,7 @@ def independence(
     x: X = None,
     y: Y = None,
     categorical: Categorical = "",
+    given: Given = None,
     groups: Groups = None,
     order: Order = None,
     permutations: Annotated[
@@ -109,12 +116,18 @@ def independence(
     deminat test visits.csv --x dose --y pulse --groups patient
     """
     with progress("testing"):
-        pair = _read(file, y_file, x, y, categorical)
+        x_side, y_side, known = _read(file, y_file, x, y, categorical, given)
         beside = _beside(file, y_file, groups, order)
         from ..inference import independence_test  # late: torch takes seconds
 
         result = independence_test(
-            *pair, permutations=permutations, seed=seed, nan=nan.value, **beside
+            x_side,
+            y_side,
+            given=known,
+            permutations=permutations,
+            seed=seed,
+            nan=nan.value,
+            **beside,
         )
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2))
@@ -150,7 +163,7 @@ def check(
     deminat check cells.parquet --x raf --y mek
     """
     with progress("checking") as share:
-        pair = _read(file, y_file, x, y, categorical)
+        *pair, _ = _read(file, y_file, x, y, categorical)
         beside = _beside(file, y_file, groups, order)
         from ..checks import check as checked  # late: torch takes seconds
 
@@ -190,17 +203,25 @@ def _line(told: dict[str, Any]) -> dict[str, str]:
 
 
 def _read(
-    file: Path, y_file: Path | None, x: str | None, y: str | None, categorical: str
-) -> tuple[Any, Any]:
-    """Return both sides, from columns of one file or from two files."""
+    file: Path,
+    y_file: Path | None,
+    x: str | None,
+    y: str | None,
+    categorical: str,
+    given: str | None = None,
+) -> tuple[Any, Any, Any]:
+    """Return both sides and what is given, from columns of one file or from two files."""
     from .. import files
 
     labels = [name for name in categorical.split(",") if name]
     if y_file is None:
-        return files.read(file, x, y, categorical=labels)
-    if x is not None or y is not None:
-        raise DataError("two files stand for x and y whole; leave --x and --y out, or one file")
-    return files.read_pair(file, y_file, categorical=labels)
+        first, second, *known = files.read(file, x, y, given=given, categorical=labels)
+        return first, second, known[0] if known else None
+    if x is not None or y is not None or given is not None:
+        raise DataError(
+            "two files stand for x and y whole; leave --x, --y and --given out, or one file"
+        )
+    return *files.read_pair(file, y_file, categorical=labels), None
 
 
 def _beside(

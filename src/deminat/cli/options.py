@@ -83,6 +83,10 @@ Categorical = Annotated[str, typer.Option(help="Columns that are categories: a,b
 Folds = Annotated[
     int, typer.Option(help="Number of critics, each trained without the pairs it scores.")
 ]
+Given = Annotated[
+    str | None,
+    typer.Option(help="Columns that are known already: what x tells about y beyond these."),
+]
 Groups = Annotated[
     str | None,
     typer.Option(help="One column whose equal values belong together, such as a subject's."),

@@ -42,9 +42,14 @@ _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 
 
 def read(
-    path: PathLike, x: str | None, y: str | None, *, categorical: Sequence[str] = ()
-) -> tuple[Side, Side]:
-    """Read the two sides of a pair from one file.
+    path: PathLike,
+    x: str | None,
+    y: str | None,
+    *,
+    given: str | None = None,
+    categorical: Sequence[str] = (),
+) -> tuple[Side, ...]:
+    """Read the two sides of a pair from one file, and what is known already.
 
     Args:
         path: A file ending in .csv, .tsv, .txt, .parquet, .pq, .npy or .npz.
@@ -52,20 +57,21 @@ def read(
             in double quotes. A column may be given by its number, from 0, if none has it as
             its name. For .npz, the name of an array ("x" if None).
         y: The same for the second side.
+        given: The same for what is known already, if anything is.
         categorical: Columns (arrays of a .npz) that hold labels rather than quantities.
 
     Returns:
-        Two sides of n rows: for a table a polars frame, Float64 and, where a column is
-        categorical, Enum; for .npy and .npz the array as it is stored. What is missing is NaN,
-        or null in a categorical column; in text, so are NA, N/A, NaN, null, None, ? and -.
+        Two sides of n rows, three with `given`: for a table a polars frame, Float64 and, where a
+        column is categorical, Enum; for .npy and .npz the array as it is stored. What is missing
+        is NaN, or null in a categorical column; in text, so are NA, N/A, NaN, null, None, ? and -.
 
     Raises:
         DataError: If the file cannot be read, or the columns are not there or not numbers.
     """
     path = _checked(path)
     if path.suffix.lower() == ".npz":
-        return arrays.read_npz(path, x, y, categorical)
-    return pick(_TABLES[path.suffix.lower()](path), x, y, categorical)
+        return arrays.read_npz(path, x, y, given, categorical)
+    return pick(_TABLES[path.suffix.lower()](path), x, y, given, categorical)
 
 
 def read_pair(

@@ -147,24 +147,24 @@ def _check_size(label: str, header: Header, there: int) -> None:
 
 
 def read_npz(
-    path: Path, x: str | None, y: str | None, categorical: Sequence[str]
-) -> tuple[Side, Side]:
-    """Return the arrays `x` and `y` of an archive, those called so if None."""
-    x, y = "x" if x is None else x, "y" if y is None else y
-    if x == y:
-        raise DataError(
-            f"{shown(path)}: array {quoted(x)} is on both sides, and an array tells everything "
-            "about itself: choose two"
-        )
+    path: Path, x: str | None, y: str | None, given: str | None, categorical: Sequence[str]
+) -> tuple[Side, ...]:
+    """Return the arrays `x` and `y` of an archive, those called so if None, and `given` if any."""
+    chosen = ["x" if x is None else x, "y" if y is None else y, *([given] if given else [])]
+    for name in chosen:
+        if chosen.count(name) > 1:
+            raise DataError(
+                f"{shown(path)}: array {quoted(name)} is on both sides, and an array tells "
+                "everything about itself: choose others"
+            )
     with foreign(path, "NPZ"), zipfile.ZipFile(path) as archive:
-        for name in (x, y, *categorical):
+        for name in (*chosen, *categorical):
             _member(archive, path, name)
-        sides = {name: _load(archive, path, name) for name in (x, y)}
-        first, second = (
+        sides = {name: _load(archive, path, name) for name in chosen}
+        return tuple(
             _labelled(shown(path), name, array) if name in categorical else array
             for name, array in sides.items()
         )
-        return first, second
 
 
 def one_array(path: Path, name: str) -> NDArray[Any]:

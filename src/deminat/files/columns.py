@@ -10,6 +10,7 @@ import csv
 import difflib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 import polars as pl
@@ -54,18 +55,18 @@ class Table(Protocol):
 
 
 def pick(
-    table: Table, x: str | None, y: str | None, categorical: Sequence[str]
-) -> tuple[Side, Side]:
-    """Return the columns `x` and `y` of a table."""
+    table: Table, x: str | None, y: str | None, given: str | None, categorical: Sequence[str]
+) -> tuple[Side, ...]:
+    """Return the columns `x` and `y` of a table, and `given` if there are any."""
     if x is None or y is None:
         raise DataError(
             f"{table.label}: say which columns are x and which are y with --x NAME --y NAME "
             f"(several with commas); it has {listing(table.names)}"
         )
-    groups = [[resolve(table, name) for name in _listed(table, chosen)] for chosen in (x, y)]
+    chosen = [side for side in (x, y, given) if side is not None]
+    groups = [[resolve(table, name) for name in _listed(table, side)] for side in chosen]
     _check_distinct(table, groups)
-    first, second = table.pick(groups, {resolve(table, name) for name in categorical})
-    return first, second
+    return tuple(table.pick(groups, {resolve(table, name) for name in categorical}))
 
 
 def _listed(table: Table, chosen: str) -> list[str]:
@@ -87,9 +88,9 @@ def _listed(table: Table, chosen: str) -> list[str]:
 
 def _check_distinct(table: Table, groups: list[list[str]]) -> None:
     """Refuse a column that is chosen twice."""
-    x, y = groups
+    x, y, *known = groups
     both = sorted(set(x) & set(y))
-    twice = [name for name, count in Counter(x + y).items() if count > 1]
+    twice = [name for name, count in Counter(chain(x, y, *known)).items() if count > 1]
     if both:
         raise DataError(
             f"{table.label}: column {quoted(both[0])} is on both sides, and a column tells "

@@ -1,6 +1,7 @@
 """Whether there is anything, how much at least, and what not to believe."""
 
 from .assessor import Assessor
+from .conditional import beyond, judged_given
 from .independence import independence_test
 
-__all__ = ["Assessor", "independence_test"]
+__all__ = ["Assessor", "beyond", "independence_test", "judged_given"]

@@ -35,11 +35,12 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from ..errors import DataError
-from ..inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample
+from ..inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given
 from ..results import Caution, IndependenceResult
 from ..serial import correlation_time
 from ..transforms import RankToNormal
 from .chain import Link, chain, observations, with_squares
+from .conditional import judged_given
 
 __all__ = ["independence_test", "judged"]
 
@@ -56,6 +57,7 @@ def independence_test(
     x: Any,
     y: Any,
     *,
+    given: Any = None,
     groups: Any = None,
     order: Any = None,
     permutations: int = 999,
@@ -67,6 +69,8 @@ def independence_test(
     Args:
         x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w).
         y: The same number of rows, in the same order.
+        given: z, the same number of rows: test whether x tells anything about y beyond what z
+            tells. That test is not exact: it is as good as regressions on z are.
         groups: (n,) rows of one group, such as a subject's, are moved together.
         order: (n,) times, or `True` if rows are in the order of time.
         permutations: How many to compare with, at least 20; with `order` it does nothing.
@@ -84,8 +88,11 @@ def independence_test(
     """
     if permutations < _FEWEST:
         raise ValueError(f"permutations must be at least {_FEWEST}, got {permutations!r}")
-    sample = as_sample(x, y, groups=groups, order=order, nan=nan, least=LEAST_PAIRS)
-    sample = sample.without_constants()
+    rows = {"groups": groups, "order": order, "nan": nan, "least": LEAST_PAIRS}
+    if given is not None:
+        _, known, pair = as_samples_given(x, y, given, **rows)
+        return judged_given(pair.without_constants(), known.y, seed=seed, draws=permutations)
+    sample = as_sample(x, y, **rows).without_constants()
     return judged(sample, chain(sample, seed), permutations, seed)
 
 

@@ -1,0 +1,177 @@
+r"""How much beyond what z tells, and is there anything? Information and independence given z.
+
+By the chain rule $I(x; y \mid z) = I(x; y, z) - I(x; z)$. Both are estimated in the same folds, so
+that much of their chance is the same and cancels: the standard error is that of the differences row
+by row. Their biases do not cancel, and the interval allows for those of both.
+
+If x and y are independent given z, then what z leaves unexplained of any function of x does not
+covary with what it leaves unexplained of any function of y. The functions are the normal scores
+of each column and their squares; what z explains is predicted by regressions that were fitted on
+other rows, by polynomials of z or by Gaussian bumps of several widths, whichever predicts the
+column best. Products of the two remainders have mean 0, and the largest of their standardised
+means is compared with what random signs make of the same products: $T^* = \max_{jk} |\sum_i e_i
+R_{ijk}| / \sqrt{\sum_i R_{ijk}^2}$ with normal $e_i$.
+
+No test of conditional independence holds for all distributions and has power against any (Shah
+and Peters). This one holds as far as the regressions are good: their errors enter as a product, so
+that both sides may be off a little. `deminat bench trust --only promise=given` measures the level.
+
+References:
+    Shah and Peters (2020), The hardness of conditional independence testing and the generalised
+    covariance measure.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+from sklearn.base import BaseEstimator
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+
+from ..errors import DataError
+from ..fitting import units_of
+from ..inputs import Sample
+from ..objectives import DEMI
+from ..results import IndependenceResult, MIResult
+from ..scores import Scores, cautions, standard_error
+from ..splits import folds, others
+from ..transforms import RankToNormal
+from .chain import some_columns, with_squares
+
+__all__ = ["beyond", "judged_given"]
+
+Array = NDArray[np.float64]
+
+_FOLDS = 5
+_FEWEST = 50  # rows or groups
+_ALPHAS = np.logspace(-3, 4, 8)
+_WIDTHS = (0.3, 1.0, 3.0)  # of bumps, in standard deviations of a column times the root of d
+_BUMPS = 200
+_CROSSED = 10  # columns of z up to which products of two of them are taken
+_TAG = 0x61FE
+
+
+def beyond(both: MIResult, known: MIResult, sample: Sample, p_value: float | None) -> MIResult:
+    """Return the information of x and y given z.
+
+    Args:
+        both: Of x with y and z.
+        known: Of x with z alone, by the same method in the same folds.
+        sample: The rows.
+        p_value: Of independence given z.
+    """
+    pointwise, mi = both.pointwise - known.pointwise, both.mi - known.mi
+    error = standard_error(DEMI(), Scores(pointwise, pointwise[:, None]), units_of(sample))
+    told = (w for w in both.warnings + known.warnings if w.code not in ("negative", "underpowered"))
+    return MIResult(
+        mi,
+        error,
+        len(sample),
+        both.method,
+        pointwise,
+        (*dict.fromkeys(told), *cautions(mi, len(sample))),
+        {
+            "recipe": both.diagnostics.get("recipe", ()),
+            "of_both": both.to_dict(),
+            "of_given": known.to_dict(),
+        },
+        interval=_interval(mi, error, both, known),
+        p_value=p_value,
+    )
+
+
+def _interval(
+    mi: float, error: float, both: MIResult, known: MIResult
+) -> tuple[float, float] | None:
+    """Return chance in the difference, with what the two intervals allow beyond chance."""
+    if both.interval is None or known.interval is None:
+        return None
+    (lost, gained), (known_lost, known_gained) = (_allowed(result) for result in (both, known))
+    chance = float(norm.ppf(0.975)) * error
+    return (
+        max(0.0, mi - chance - gained - known_lost),
+        max(0.0, mi + chance + lost + known_gained),
+    )
+
+
+def _allowed(result: MIResult) -> tuple[float, float]:
+    """Return how much more, and how much less, than an estimate the truth may be for its bias."""
+    low, high = result.interval or (result.mi, result.mi)
+    chance = float(norm.ppf(0.975)) * result.standard_error
+    return max(0.0, high - result.mi - chance), max(0.0, result.mi - low - chance)
+
+
+def judged_given(
+    sample: Sample, z: Array, *, seed: int = 0, draws: int = 999
+) -> IndependenceResult:
+    """Test whether x and y are independent given z.
+
+    Args:
+        sample: Pairs, with their groups.
+        z: (n, ...) what is known already.
+        seed: Of folds, bumps and signs.
+        draws: Random signs to compare with.
+    """
+    if sample.times is not None:
+        raise DataError(
+            "no test given z for rows in the order of time: leave order out, or test without given"
+        )
+    of = np.arange(len(sample)) if sample.labels is None else sample.labels
+    codes = np.unique(of, return_inverse=True)[1]
+    count = int(codes.max()) + 1
+    if count < _FEWEST:
+        raise DataError(
+            f"{count} rows or groups are too few to explain them by z: {_FEWEST} needed"
+        )
+    rng = np.random.default_rng([_TAG, seed])
+    parts = folds(len(sample), _FOLDS, rng, sample.labels)
+    known = _scores(z)
+    left, right = (_unexplained(_features(a), known, parts, seed) for a in (sample.x, sample.y))
+    products = np.einsum("ij,ik->ijk", left, right).reshape(len(left), -1)
+    summed = np.zeros((count, products.shape[1]))
+    np.add.at(summed, codes, products)
+    summed /= np.sqrt((summed**2).sum(axis=0)) + np.finfo(float).tiny
+    seen = np.abs(summed.sum(axis=0)).max()
+    null = np.abs(rng.normal(size=(draws, count)) @ summed).max(axis=1)
+    p = (1 + int((null >= seen).sum())) / (draws + 1)
+    compared = f"remainders given z, against {draws} random signs"
+    return IndependenceResult(p, float(seen), len(sample), compared, sample.warnings)
+
+
+def _features(a: Array) -> Array:
+    """Return normal scores of columns and their squares, (n, 2 d)."""
+    return with_squares(_scores(a))
+
+
+def _scores(a: Array) -> Array:
+    """Return normal scores of some columns, (n, d)."""
+    flat = a.reshape(len(a), -1)
+    flat = flat[:, some_columns(flat)]
+    return np.asarray(RankToNormal.fit(flat)(flat))
+
+
+def _unexplained(of: Array, z: Array, parts: list[NDArray[np.int64]], seed: int) -> Array:
+    """Return what the best of the regressions on z leaves of columns (n, k), standardised."""
+    best, least = np.zeros_like(of), np.full(of.shape[1], np.inf)
+    fewest = len(of) - max(len(part) for part in parts)
+    for regression in _regressions(z.shape[1], min(_BUMPS, fewest // 2), seed):
+        left = of.copy()
+        for part in parts:
+            rest = others(len(of), part)
+            left[part] -= regression.fit(z[rest], of[rest]).predict(z[part])
+        errors = (left**2).mean(axis=0)
+        better = errors < least
+        best[:, better], least[better] = left[:, better], errors[better]
+    return best / np.sqrt(least + np.finfo(float).tiny)
+
+
+def _regressions(d: int, bumps: int, seed: int) -> list[BaseEstimator]:
+    ridge = RidgeCV(_ALPHAS, alpha_per_target=True)
+    powers = PolynomialFeatures(2 if d <= _CROSSED else 1, include_bias=False)
+    hills = (
+        Nystroem(gamma=1 / (2 * d * width**2), n_components=bumps, random_state=seed)
+        for width in _WIDTHS
+    )
+    return [make_pipeline(map_, ridge) for map_ in (powers, *hills)]

@@ -1,0 +1,143 @@
+"""Information and independence given a third: exact values, levels, power, and the command."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import deminat
+from deminat import DataError
+from deminat.cli import app
+from deminat.inputs import as_sample, as_samples_given
+
+N = 1_500
+
+
+def triple(kind, n=N, seed=0):
+    """Return x, y and z with I(x; y | z) in nats."""
+    rng = np.random.default_rng(seed)
+    z, e, f = rng.normal(size=(3, n))
+    x = z + e
+    if kind == "chain":
+        return x, z + f, z, 0.0
+    if kind == "common":  # y sees both
+        return x, x + z + f, z, np.log(2) / 2
+    if kind == "collider":  # x and y are independent until their sum is known
+        return e, f, e + f + 0.5 * z, np.log((1.25**2) / (2.25 * 0.25)) / 2
+    return x, np.column_stack([x + f, rng.normal(size=n)]), rng.normal(size=n), np.log(3) / 2
+
+
+@pytest.mark.parametrize("kind", ["chain", "common", "collider", "apart"])
+@pytest.mark.parametrize(("method", "within"), [("gaussian", 0.05), ("demi", 0.06), ("ksg", 0.15)])
+def test_gaussians_have_their_exact_values(kind, method, within):
+    x, y, z, truth = triple(kind)
+    result = deminat.estimate(x, y, given=z, method=method, folds=2)
+    assert result.mi == pytest.approx(truth, abs=within)
+    assert result.pointwise.mean() == pytest.approx(result.mi)
+    assert 0 < result.standard_error < 0.06
+    assert (result.p_value > 0.01) == (kind == "chain")
+    if method == "demi":
+        low, high = result.interval
+        assert low - 0.01 <= truth <= high + 0.01
+    assert result.lower_bound is None
+
+
+def test_the_difference_is_known_better_than_its_parts():
+    x, y, z, _ = triple("common")
+    result = deminat.estimate(x, y, given=z, method="gaussian")
+    parts = [result.diagnostics[key] for key in ("of_both", "of_given")]
+    assert result.mi == pytest.approx(parts[0]["mi"] - parts[1]["mi"])
+    apart = np.hypot(*(part["standard_error"] for part in parts))
+    assert result.standard_error < 0.8 * apart
+    json.dumps(result.to_dict())
+
+
+def test_folds_are_shared_whatever_is_known():
+    x, y, z, _ = triple("chain", n=400)
+    y, z = np.round(y), np.round(z)  # rows of x and z recur more often than rows of all three
+    both, known, pair = as_samples_given(np.round(x), y, z)
+    assert both.labels is known.labels is pair.labels
+    assert (both.y.shape[1], known.y.shape[1], pair.y.shape[1]) == (2, 1, 1)
+
+
+def test_missing_values_of_any_side_are_left_out_of_all():
+    x, y, z, _ = triple("chain", n=100)
+    z[:10] = np.nan
+    with pytest.raises(DataError, match=r"NaN or inf in 10 of 100 rows"):
+        deminat.estimate(x, y, given=z, method="gaussian")
+    assert deminat.estimate(x, y, given=z, method="gaussian", nan="omit").n == 90
+    with pytest.raises(DataError, match="x has 100 rows, y 100 and given 99"):
+        deminat.estimate(x, y, given=z[1:], method="gaussian")
+
+
+def test_images_may_be_given():
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(60, 2, 3, 3))
+    both, known, _ = as_samples_given(rng.normal(size=60), rng.normal(size=60), images)
+    assert both.y.shape == (60, 19)
+    assert known.y_names[:2] == ("column 0[0]", "column 0[1]")
+
+
+def test_the_level_holds_where_z_explains_everything():
+    found = []
+    for seed in range(40):
+        x, y, z, _ = triple("chain", n=200, seed=seed)
+        found.append(deminat.independence_test(x, y, given=z, permutations=199).p_value)
+    assert sum(p <= 0.05 for p in found) <= 6  # seven of forty: once in 300 times
+    assert deminat.independence_test(x, y).p_value < 0.01  # without z
+
+
+@pytest.mark.parametrize("kind", ["line", "spread", "bent"])
+def test_what_goes_beyond_z_is_found(kind):
+    rng = np.random.default_rng(0)
+    z, e, f = rng.normal(size=(3, 600))
+    y = {"line": z + 0.4 * e + f, "spread": z + e * f, "bent": np.sin(2 * z) + e**2 + f}[kind]
+    assert deminat.independence_test(z + e, y, given=z).p_value < 0.01
+
+
+def test_rows_of_a_group_are_one():
+    rng = np.random.default_rng(0)
+    of = np.repeat(np.arange(60), 10)
+    x, y, z = rng.normal(size=(3, 60))[:, of] + 0.1 * rng.normal(size=(3, 600))
+    assert deminat.independence_test(x, y, given=z).p_value < 0.01  # as if rows were independent
+    assert deminat.independence_test(x, y, given=z, groups=of).p_value > 0.01
+
+
+def test_what_cannot_be_tested_is_told():
+    x, y, z, _ = triple("chain", n=40)
+    with pytest.raises(DataError, match="40 rows or groups are too few"):
+        deminat.independence_test(x, y, given=z)
+    with pytest.raises(DataError, match="no test given z for rows in the order of time"):
+        deminat.independence_test(*triple("chain", n=200)[:2], given=np.arange(200), order=True)
+    assert deminat.estimate(x, y, given=z, method="gaussian").p_value is None
+
+
+def test_nothing_is_known_from_a_constant():
+    x, y, _, _ = triple("common", n=300)
+    alone = deminat.estimate(x, y, method="gaussian")
+    result = deminat.estimate(x, y, given=np.ones(300), method="gaussian")
+    assert result.mi == pytest.approx(alone.mi)
+    assert any(w.code == "constant" for w in result.warnings)
+
+
+def test_the_command_takes_columns_that_are_known(tmp_path):
+    x, y, z, truth = triple("common", n=800)
+    path = tmp_path / "rows.csv"
+    pl.DataFrame({"x": x, "y": y, "z": z}).write_csv(path)
+
+    def told(*words):
+        result = CliRunner().invoke(app, [*words, str(path), "--json"])
+        return json.loads(result.stdout) if result.exit_code == 0 else str(result.exception)
+
+    columns = "--x", "x", "--y", "y", "--given", "z"
+    found = told("estimate", *columns, "--method", "gaussian")
+    assert found["mi"] == pytest.approx(truth, abs=0.07)
+    assert told("test", *columns)["p_value"] < 0.01
+    assert "column 'z' is named twice" in told("test", "--x", "x", "--y", "y,z", "--given", "z")
+
+
+def test_a_sample_is_as_before():
+    x, y, _, _ = triple("chain", n=50)
+    assert as_sample(x, y).y.shape == (50, 1)
