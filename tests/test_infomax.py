@@ -317,8 +317,9 @@ class TestExperiment:
         rows = run_infomax({**cell_of("demi"), "epochs": 1, **change})
         assert math.isfinite(rows[-1]["loss"])
 
-    def test_a_killed_training_goes_on(self, tmp_path):
-        cell = {**cell_of("mine"), "epochs": 6, "probe_every": 6}
+    @pytest.mark.parametrize("training", ["mine", "supervised"])
+    def test_a_killed_training_goes_on(self, training, tmp_path):
+        cell = {**cell_of(training), "epochs": 6, "probe_every": 6}
         wanted = without_time(run_infomax(cell))
         code = (
             "import json, sys, pathlib\n"

@@ -130,7 +130,7 @@ def infomax(
 
     torchrun --nproc-per-node 2 -m deminat paper infomax --objective demi --epochs 8
     """
-    from ..experiments.infomax import serving
+    from ..experiments.infomax import run_infomax, serving
     from ..experiments.together import follow, leading, rank, together
 
     changed = {
@@ -147,10 +147,9 @@ def infomax(
         "reps": reps,
         "scale": scale,
     }
-    where = {"folder": out / "checkpoints", "device": device}
-    with together(device):
+    with together(device) as own_device:
         sweep = _sweep("infomax", [], changed)
-        run = partial(sweep.run, **where)
+        run = partial(run_infomax, folder=out / "checkpoints", device=own_device)
         if rank() > 0:
             follow(run)
             return

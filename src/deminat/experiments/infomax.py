@@ -177,6 +177,8 @@ class _Run:
         self.epoch, self.seconds = 0, 0.0
         self.loss: float | None = None
         several = ranks() > 1
+        if cell["batch"] % ranks():
+            raise DataError(f"a batch of {cell['batch']} cannot be shared by {ranks()} processes")
         parallel = DistributedDataParallel(self.model) if several else self.model
         self.optimizer = adam(self.model)
         self.step = step_of(parallel, self.optimizer, device, cell["precision"])
@@ -184,7 +186,10 @@ class _Run:
     def train(self) -> None:
         """Train for one epoch."""
         images, labels = self.train_set
-        generator = torch.Generator().manual_seed(1_000_003 * self.cell["draw"] + self.epoch)
+        # Of each epoch anew, so that one which goes on from a checkpoint draws the same.
+        seed = 1_000_003 * self.cell["draw"] + self.epoch
+        torch.manual_seed(seed)
+        generator = torch.Generator().manual_seed(seed)
         batch, losses = self.cell["batch"], []
         order = torch.randperm(len(images), generator=generator)
         batches = torch.split(order, batch)[: len(images) // batch]

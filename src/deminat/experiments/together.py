@@ -33,14 +33,15 @@ def _is_on() -> bool:
 
 
 @contextmanager
-def together(device: str) -> Iterator[None]:
-    """Join the other processes if torchrun started several."""
+def together(device: str) -> Iterator[str]:
+    """Join the other processes if torchrun started several; give the device of this one."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield
+        yield device
         return
-    distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    on_gpu = device.startswith("cuda")
+    distributed.init_process_group("nccl" if on_gpu else "gloo")
     try:
-        yield
+        yield f"cuda:{os.environ['LOCAL_RANK']}" if on_gpu else device
     finally:
         distributed.destroy_process_group()
 

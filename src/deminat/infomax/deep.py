@@ -120,8 +120,8 @@ class ConcatCritic(nn.Module):
             strangers: (n, k) other images to score each with; `None` for all.
         """
         anchors, partners = self.of_output(features.output), self.of_local(features.local)
-        if strangers is None:
-            return (self._scores(anchors[:, None, None], partners),)
+        if strangers is None:  # a line at a time: hidden layers of all pairs would fill gigabytes
+            return (torch.stack([self._scores(anchor, partners) for anchor in anchors]),)
         others = self._scores(anchors[:, None, None], partners[strangers])
         return self._scores(anchors[:, None], partners), others
 
