@@ -6,6 +6,7 @@ ARGS ?=
 
 .PHONY: demo test slow lint clean
 
+# Estimates on the screen; demo/report.html and demo/raf_mek.png beside them.
 demo: .venv/ready
 	$(BIN)/python examples/raf_mek.py demo
 

@@ -1,22 +1,24 @@
 """How much does the protein raf tell about mek? 7,466 human immune cells, Sachs et al. (2005).
 
-Run it: `python examples/raf_mek.py [FOLDER]`. It prints three estimates and saves a figure.
+Run it: `python examples/raf_mek.py [FOLDER]`. It prints three estimates, saves a figure
+and a report to open in a browser.
 """
 
 import sys
 from pathlib import Path
 
-import numpy as np
+import polars as pl
 
 import deminat
 from deminat.plotting import save_comparison
+from deminat.report import About, render, save
 
 
 def main(folder: Path) -> None:
-    """Estimate, print, draw."""
+    """Estimate, print, draw, report."""
     cells = deminat.datasets.sachs()
     cells = cells.sample(fraction=1, shuffle=True, seed=0)  # the file is sorted by experiment
-    raf, mek = (np.log(cells[name].to_numpy()) for name in ("raf", "mek"))
+    raf, mek = cells.select(pl.col("raf", "mek").log())
 
     print("estimating raf-mek by DEMI (5 critics, each scoring cells it never saw) ...", flush=True)
     results = deminat.compare(raf, mek, methods=["demi", "ksg", "gaussian"], n_jobs=2)
@@ -29,6 +31,11 @@ def main(folder: Path) -> None:
     figure = folder / "raf_mek.png"
     save_comparison(figure, raf, mek, results, ("log raf", "log mek"))
     print(f"figure: {figure}")
+
+    about = About(source="Sachs et al. (2005)", command=f"python examples/raf_mek.py {folder}")
+    report = folder / "report.html"
+    save(report, render(results, about=about))
+    print(f"report: {report}")
 
 
 if __name__ == "__main__":

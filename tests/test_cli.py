@@ -104,6 +104,7 @@ def test_a_trained_method_runs_and_its_seed_decides(tmp_path):
         (["{table}", "--x", "raf"], "--y"),
         (["{table}", "{table}", "--x", "raf", "--y", "mek"], "two files"),
         (["{table}", "--x", "raf", "--y", "mek", "--folds", "1"], "folds must be at least 2"),
+        (["{table}", "--x", "raf", "--y", "mek", "--report", "no/r.html"], "write no/r.html"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(words, message, table):

@@ -138,6 +138,14 @@ def test_the_command_takes_columns_that_are_known(tmp_path):
     assert "column 'z' is named twice" in told("test", "--x", "x", "--y", "y,z", "--given", "z")
 
 
+def test_a_report_says_what_is_known(tmp_path):
+    x, y, z, _ = triple("common", n=200)
+    frame = pl.DataFrame({"dose": x, "pulse": y, "age": z})
+    result = deminat.estimate(frame["dose"], frame["pulse"], given=frame["age"], method="gaussian")
+    page = result.to_html()
+    assert "about pulse beyond what age tells" in page
+
+
 def test_a_sample_is_as_before():
     x, y, _, _ = triple("chain", n=50)
     assert as_sample(x, y).y.shape == (50, 1)

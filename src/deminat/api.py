@@ -23,6 +23,7 @@ from .inference import Assessor, beyond, judged_given
 from .inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given
 from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE, Objective
 from .results import Caution, MIResult
+from .runs import described
 from .scores import from_pointwise
 from .training import Progress, share_of
 from .transforms import Standardize
@@ -195,7 +196,8 @@ def compare(
         for i, s in enumerate((both, known))
     )
     p_value = _p_value_given(pair, known, seed)
-    return [beyond(a, b, pair, p_value) for a, b in zip(of_both, of_known, strict=True)]
+    results = [beyond(a, b, pair, p_value) for a, b in zip(of_both, of_known, strict=True)]
+    return [_told(result, pair, seed, known) for result in results]
 
 
 def _p_value_given(pair: Sample, known: Sample, seed: int) -> float | None:
@@ -221,7 +223,8 @@ def _compared(
     estimators = [estimator_for(method, preset, sample, seed) for method in methods]
     if sample.is_constant():
         nothing = np.zeros(len(sample))
-        return [from_pointwise(nothing, e.name, sample.warnings) for e in estimators]
+        same = [from_pointwise(nothing, e.name, sample.warnings) for e in estimators]
+        return [_told(result, sample, seed) for result in same]
     estimators = _within(budget, estimators, folds, n_jobs)
     trainings = list(_by_training(estimators).values())
     results: dict[int, MIResult] = {}
@@ -229,7 +232,7 @@ def _compared(
         how = {"folds": folds, "n_jobs": n_jobs, "progress": share_of(progress, i, len(trainings))}
         answers = _measure([estimators[j] for j in members], sample, assess, **how)
         results.update(zip(members, answers, strict=True))
-    return [results[j] for j in range(len(estimators))]
+    return [_told(results[j], sample, getattr(e, "seed", seed)) for j, e in enumerate(estimators)]
 
 
 def estimator_for(
@@ -318,6 +321,12 @@ def _measure(
         results = zip(first.readings(fit, objectives, sample), objectives, strict=True)
         return [assess(result, fit, isinstance(o, DEMI | JSD)) for result, o in results]
     return [_ungrouped(first.measure(sample, **how), sample)]
+
+
+def _told(result: MIResult, sample: Sample, seed: int, known: Sample | None = None) -> MIResult:
+    """Return a result that knows of what and by which seed it is."""
+    run = {"run": described(sample, seed, known)}
+    return replace(result, diagnostics={**result.diagnostics, **run})
 
 
 def _ungrouped(result: MIResult, sample: Sample) -> MIResult:

@@ -99,7 +99,8 @@ class KSG(BaseEstimator):  # type: ignore[misc]
         once = sample.take(first)  # a copy would be its own nearest neighbour
         fitted = clone(self).fit(once.x, once.y)
         pointwise = fitted._local(*fitted.reference_, own=True)[back]
-        return from_pointwise(pointwise, self.name, sample.warnings)
+        figures = {"scaling": type(fitted.maps_[0]).__name__}
+        return from_pointwise(pointwise, self.name, sample.warnings, figures)
 
     def _mapped(self, sample: Sample) -> Sides:
         self.schema_.check(sample)
@@ -193,7 +194,10 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         fitted = clone(self).fit(sample.x, sample.y)
         pointwise = fitted.log_ratio(sample.x, sample.y)
         warnings = sample.warnings + fitted._cautions(sample)
-        figures = {"canonical_correlations": fitted.correlations_.tolist()}
+        figures = {
+            "canonical_correlations": fitted.correlations_.tolist(),
+            "scaling": type(fitted.maps_[0]).__name__,
+        }
         return from_pointwise(pointwise, self.name, warnings, figures)
 
     def _mapped(self, sample: Sample) -> Sides:

@@ -34,6 +34,7 @@ from .fitting import (
     couple_rows,
     hold_out,
     labels_of,
+    name_of,
     requires_y,
     score_couples,
     score_pairs,
@@ -172,6 +173,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     ) -> list[MIResult]:
         """Return what objectives that share a training make of it."""
         figures, units = fit.diagnostics(), units_of(sample)
+        figures["scaling"] = name_of(self.scaling)
         return [
             read(
                 o,

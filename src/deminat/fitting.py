@@ -27,6 +27,7 @@ __all__ = [
     "couple_rows",
     "hold_out",
     "labels_of",
+    "name_of",
     "requires_y",
     "score_couples",
     "score_pairs",
@@ -42,6 +43,7 @@ _COUPLE = 2
 _TAG = 0xC0B1E  # nobody has shuffled the rows by this stream before
 _DRAWS = 8  # of one row from each group, at most
 _AT_ONCE = 1 << 12  # bounds the memory
+_DIGITS = 6  # of a loss in a curve
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,11 @@ def requires_y(tags: Tags) -> Tags:
     return tags
 
 
+def name_of(scaling: type[Transform]) -> str:
+    """Return what results call a map of the columns."""
+    return getattr(scaling, "__name__", type(scaling).__name__)
+
+
 def told(histories: Sequence[History]) -> dict[str, Any]:
     """Return what results tell of trainings."""
     return {
@@ -202,4 +209,11 @@ def told(histories: Sequence[History]) -> dict[str, Any]:
         "training_loss": [h.loss for h in histories],
         "restarts": sum(h.restarts for h in histories),
         "recipe": [h.chose for h in histories],
+        "learning": [[_curve(s) for s in h.stages or (h,) if s.held_out] for h in histories],
     }
+
+
+def _curve(history: History) -> dict[str, Any]:
+    """Return the held-out loss of a stage, look by look, in nats."""
+    losses = [round(loss, _DIGITS) for loss in history.held_out]
+    return {"stage": history.chose, "kept_step": history.best_step, "held_out": losses}

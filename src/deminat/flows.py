@@ -28,6 +28,7 @@ from .fitting import (
     Tables,
     couple_rows,
     hold_out,
+    name_of,
     requires_y,
     score_couples,
     score_pairs,
@@ -170,7 +171,8 @@ class GM(BaseEstimator):  # type: ignore[misc]
 
     def reading(self, fit: CrossFit, sample: Sample) -> MIResult:
         """Return the information that cross-fitted scores show."""
-        return from_pointwise(fit.scores.joint, self.name, sample.warnings, fit.diagnostics())
+        figures = {**fit.diagnostics(), "scaling": name_of(self.scaling)}
+        return from_pointwise(fit.scores.joint, self.name, sample.warnings, figures)
 
     def fit_sample(self, sample: Sample, progress: Progress | None = None) -> Self:
         """Train on a checked sample."""

@@ -43,6 +43,7 @@ class Sample:
         copies: (n,) the same for copies alone.
         times: (n,) the place of each row in the order of time; `None` where there is none.
         gap: Rows to leave out between blocks of rows in that order.
+        dropped: How many pairs were left out because a value was missing.
         warnings: What was mended on the way.
     """
 
@@ -54,6 +55,7 @@ class Sample:
     copies: NDArray[np.int64] | None = None
     times: NDArray[np.int64] | None = None
     gap: int = 0
+    dropped: int = 0
     warnings: tuple[Caution, ...] = ()
 
     def __len__(self) -> int:
@@ -164,9 +166,8 @@ def _checked(
         raise DataError(
             f"{'; '.join(where)}; omit those pairs (nan='omit', --nan omit) or fill them in"
         )
-    warnings: tuple[Caution, ...] = (
-        () if finite.all() else (_omitted(int((~finite).sum()), len(finite)),)
-    )
+    dropped = int((~finite).sum())
+    warnings = (_omitted(dropped, len(finite)),) if dropped else ()
     if finite.sum() < least:
         raise DataError(
             f"{finite.sum()} pairs are too few (n_samples = {finite.sum()}): at least {least} are "
@@ -178,7 +179,7 @@ def _checked(
             "groups and order were both given: pass groups for rows that belong together, or order "
             "for one series in time"
         )
-    sample = Sample(x[finite], y[finite], x_names, y_names, warnings=warnings)
+    sample = Sample(x[finite], y[finite], x_names, y_names, dropped=dropped, warnings=warnings)
     return (
         _with_groups(sample, grouped) if times is None else _in_time(sample, times, order, finite)
     )

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -141,6 +142,15 @@ class MIResult:
         if self.lower_bound is not None:
             found.append(("at least", f"{self.lower_bound:.3f} nats (95% sure)"))
         return found
+
+    def to_html(self, path: Path | str | None = None, *, unit: Unit = "nats") -> str:
+        """Return a report as one HTML file that needs nothing else, and write it to `path`."""
+        from .report import render, save
+
+        text = render([self], unit=unit)
+        if path is not None:
+            save(path, text)
+        return text
 
     def to_dict(self, unit: Unit = "nats") -> dict[str, Any]:
         """Return what JSON can hold, in `unit`: all but the pointwise values.

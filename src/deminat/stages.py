@@ -249,4 +249,5 @@ def _joined(histories: Sequence[History]) -> History:
         restarts=sum(h.restarts for h in histories),
         falling=histories[-1].falling,
         chose=", ".join(h.chose for h in histories if h.best_step > 0),
+        stages=tuple(histories),
     )

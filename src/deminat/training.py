@@ -133,6 +133,7 @@ class History:
         restarts: How often the loss was not finite and the rate was halved.
         falling: Whether the loss was still falling when the steps were used up.
         chose: What the training was of and what became of it, in words.
+        stages: The same of each stage, where there were several.
     """
 
     steps: int
@@ -142,6 +143,7 @@ class History:
     restarts: int
     falling: bool = False
     chose: str = ""
+    stages: "tuple[History, ...]" = ()
 
 
 def train(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import DataError
+from ..errors import DataError, printable
+from .again import command
 from .app import app
 from .options import (
     Categorical,
@@ -20,6 +21,7 @@ from .options import (
     Nan,
     Order,
     Preset,
+    Report,
     Seed,
     Skip,
     Unit,
@@ -34,11 +36,14 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "estimate", "independence"]
 
+_LONGEST = 300  # characters of a path on the screen
+_TOLD = "preset", "categorical", "groups", "order"  # options that a report names
 _ROWS = "rows"  # what --order calls the order of the file
 
 
 @app.command()
 def estimate(
+    context: typer.Context,
     file: File,
     y_file: YFile = None,
     x: X = None,
@@ -59,6 +64,7 @@ def estimate(
     budget: Annotated[
         float | None, typer.Option(help="Seconds to take at most; fewer are less accurate.")
     ] = None,
+    report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Estimate the mutual information of columns of a file, or of two files.
@@ -68,7 +74,13 @@ def estimate(
     deminat estimate x.npy y.npy --method demi --method ksg
 
     deminat estimate cells.parquet --x raf --y erk --given mek
+
+    deminat estimate cells.parquet --x raf --y mek --report report.html
     """
+    if report is not None:
+        from ..report import place
+
+        place(report)  # refused now, not after minutes of work
     within = "" if budget is None else f" within {budget:g} s"
     with progress(f"estimating{within}", remaining=jobs == 1) as share:
         x_side, y_side, known = _read(file, y_file, x, y, categorical, given)
@@ -90,6 +102,8 @@ def estimate(
             **beside,
         )
     _show(results, unit, as_json)
+    if report is not None:
+        _report(report, results, unit, context)
 
 
 @app.command("test")
@@ -255,6 +269,20 @@ def _show(results: list["MIResult"], unit: Unit, as_json: bool) -> None:
     for words in dict.fromkeys(result.recipe for result in results if result.recipe):
         say(f"recipe: {words}")
     _warn(tuple(w for result in results for w in result.warnings))
+
+
+def _report(path: Path, results: list["MIResult"], unit: Unit, context: typer.Context) -> None:
+    """Write a report of results, with the command that was given."""
+    from ..report import About, render, save
+
+    asked = context.params
+    options = {name: str(asked[name]) for name in _TOLD if asked[name]}
+    if asked["budget"]:
+        options["budget"] = f"{asked['budget']:g} s"
+    named = [str(asked[name]) for name in ("file", "y_file") if asked[name]]
+    about = About(source=" and ".join(named), options=options, command=command(context))
+    save(path, render(results, about=about, unit=unit.value))
+    say(f"report: {printable(path, _LONGEST)}")
 
 
 def _warn(cautions: tuple["Caution", ...]) -> None:

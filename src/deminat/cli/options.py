@@ -18,6 +18,7 @@ __all__ = [
     "Nan",
     "Order",
     "Preset",
+    "Report",
     "Seed",
     "Skip",
     "Unit",
@@ -94,6 +95,9 @@ Groups = Annotated[
 Order = Annotated[
     str | None,
     typer.Option(help="Column of times: numbers or ISO 8601; 'rows' if rows are in order."),
+]
+Report = Annotated[
+    Path | None, typer.Option(help="Write a report to this .html file: one page, no network.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="One seed gives one answer.")]
 Skip = Annotated[Nan, typer.Option("--nan", help="Refuse missing x or y, or omit their pairs.")]

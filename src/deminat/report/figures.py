@@ -1,0 +1,234 @@
+"""Figures as marks at places between 0 and 100 per cent of an axis.
+
+The template draws them with SVG lines that stretch and text that does not, so that they fit every
+width. What cannot be drawn, for want of numbers, is `None`.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..results import MIResult, Unit, nats_to
+
+__all__ = ["Axis", "Bar", "Plot", "Whisker", "calibration", "comparison", "learning", "pointwise"]
+
+_BINS = 40
+_OUTER = 0.002  # share of the pairs a side that the outermost bars of a histogram take in
+_SHOWN_RISE = 0.01  # nats of a loss that every panel has room for
+_TICKS = 6
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A stretch of numbers.
+
+    Args:
+        low: Its beginning.
+        high: Its end.
+        label: What it measures, with the unit.
+        percent: Whether to write shares as per cent.
+    """
+
+    low: float
+    high: float
+    label: str
+    percent: bool = False
+
+    def at(self, value: float) -> float:
+        """Return the place of a value, in per cent of the axis."""
+        return round(100 * (value - self.low) / (self.high - self.low), 2)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Round numbers along the axis: their places, and how they are written."""
+        step = _round_step((self.high - self.low) / _TICKS)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        values = [i * step for i in range(first, last + 1)]
+        digits = max(0, -math.floor(math.log10(step) + 1e-9))
+        fewer = max(0, digits - 2)  # a share of 0.05 is 5%
+        texts = [f"{v:.{fewer}%}" if self.percent else f"{v + 0.0:.{digits}f}" for v in values]
+        return [(self.at(v), text) for v, text in zip(values, texts, strict=True)]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar from the ground up.
+
+    Args:
+        left: Its place, in per cent.
+        width: In per cent.
+        height: In per cent.
+        below: Whether it stands for values below 0.
+    """
+
+    left: float
+    width: float
+    height: float
+    below: bool
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Lines, dots and bars between two axes.
+
+    Args:
+        title: What it shows.
+        x: The axis along.
+        y: The axis up.
+        lines: Each a list of places (x, y) in per cent, y counted from the top as SVG does.
+        dots: Places.
+        bars: Of a histogram.
+        rules: Lines to compare with.
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    lines: tuple[list[tuple[float, float]], ...] = ()
+    dots: tuple[tuple[float, float], ...] = ()
+    bars: tuple[Bar, ...] = ()
+    rules: tuple[list[tuple[float, float]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Whisker:
+    """One estimate on the axis of all: places in per cent.
+
+    Args:
+        method: Whose it is.
+        text: The estimate in words.
+        estimate: Its place.
+        span: Beginning and width of its interval, or of two standard errors a side.
+        certain: Whether the span is an interval.
+        bound: Place of its lower bound.
+    """
+
+    method: str
+    text: str
+    estimate: float
+    span: tuple[float, float]
+    certain: bool
+    bound: float | None
+
+
+def comparison(results: Sequence[MIResult], unit: Unit) -> tuple[Axis, list[Whisker]] | None:
+    """Return estimates, intervals and lower bounds on one axis; those that are finite."""
+    shown = [r for r in results if math.isfinite(r.mi)]
+    if not shown:
+        return None
+    marks = [nats_to(unit, v) for r in shown for v in (r.mi, *_ends(r), *_bounds(r))]
+    axis = _roomy([0.0, *marks], f"mutual information ({unit})")
+    return axis, [_whisker(r, axis, unit) for r in shown]
+
+
+def learning(result: MIResult, unit: Unit) -> list[Plot]:
+    """Return a panel for each stage of training: the held-out loss of each fold, look by look."""
+    folds = result.diagnostics.get("learning", [])
+    stages = dict.fromkeys(_kind(curve["stage"]) for fold in folds for curve in fold)
+    rises = {
+        stage: [
+            [nats_to(unit, loss - curve["held_out"][0]) for loss in curve["held_out"]]
+            for fold in folds
+            for curve in fold
+            if _kind(curve["stage"]) == stage
+        ]
+        for stage in stages
+    }
+    deepest = min((v for curves in rises.values() for c in curves for v in _finite(c)), default=0)
+    reach = max(-deepest, nats_to(unit, _SHOWN_RISE))
+    change = Axis(-1.08 * reach, 0.6 * reach, f"change of the held-out loss ({unit})")
+    return [_panel(stage, curves, change) for stage, curves in rises.items()]
+
+
+def calibration(result: MIResult) -> Plot | None:
+    """Return how often pairs belong together that the classifier gives a probability."""
+    curve = result.diagnostics.get("calibration", [])
+    x = Axis(0, 1, "probability that the classifier gives", percent=True)
+    y = Axis(0, 1, "share that belongs together", percent=True)
+    said_seen = [(x.at(b["said"]), 100 - y.at(b["seen"])) for b in curve]
+    if not said_seen:
+        return None
+    rules = ([(0.0, 100.0), (100.0, 0.0)],)
+    return Plot("Calibration", x, y, lines=(said_seen,), dots=tuple(said_seen), rules=rules)
+
+
+def pointwise(result: MIResult, unit: Unit) -> Plot | None:
+    """Return a histogram of the log ratio of each pair."""
+    values = np.array([nats_to(unit, 1.0)]) * result.pointwise
+    values = values[np.isfinite(values)]
+    if len(values) == 0 or np.ptp(values) == 0:
+        return None
+    low, high = np.quantile(values, [_OUTER, 1 - _OUTER])
+    if low == high:
+        low, high = values.min(), values.max()
+    shares, edges = np.histogram(np.clip(values, low, high), _BINS, (low, high))
+    shares = shares / len(values)
+    x = _roomy([float(low), float(high)], f"log ratio of a pair ({unit})")
+    y = Axis(0, 1.08 * float(shares.max()), "share of the pairs", percent=True)
+    width = x.at(float(edges[1])) - x.at(float(edges[0]))
+    bars = tuple(
+        Bar(x.at(float(a)), round(width, 2), y.at(float(share)), below=bool(a + b < 0))
+        for a, b, share in zip(edges[:-1], edges[1:], shares, strict=True)
+        if share > 0
+    )
+    mean = x.at(nats_to(unit, result.mi)) if math.isfinite(result.mi) else math.nan
+    rules = ([(mean, 0.0), (mean, 100.0)],) if 0 <= mean <= 100 else ()
+    return Plot("Log ratio of each pair", x, y, bars=bars, rules=rules)
+
+
+def _whisker(result: MIResult, axis: Axis, unit: Unit) -> Whisker:
+    low, high = (axis.at(nats_to(unit, v)) for v in _ends(result) or (result.mi, result.mi))
+    bounds = [axis.at(nats_to(unit, v)) for v in _bounds(result)]
+    return Whisker(
+        result.method,
+        f"{nats_to(unit, result.mi):.3f} {unit}",
+        axis.at(nats_to(unit, result.mi)),
+        (low, round(high - low, 2)),
+        result.interval is not None,
+        bounds[0] if bounds else None,
+    )
+
+
+def _ends(result: MIResult) -> list[float]:
+    """Return the ends of the interval, or of two standard errors a side, in nats; or nothing."""
+    error = 2 * result.standard_error
+    ends = result.interval or (result.mi - error, result.mi + error)
+    return list(ends) if all(map(math.isfinite, ends)) else []
+
+
+def _bounds(result: MIResult) -> list[float]:
+    return [] if result.lower_bound is None else _finite([result.lower_bound])
+
+
+def _panel(stage: str, curves: Sequence[Sequence[float]], change: Axis) -> Plot:
+    looks = Axis(0, max(4, *(len(c) - 1 for c in curves)), "looks at held-out pairs")
+    lines = tuple(
+        [(looks.at(i), round(100 - change.at(v), 2)) for i, v in enumerate(c) if math.isfinite(v)]
+        for c in curves
+    )
+    zero = 100 - change.at(0)
+    return Plot(stage, looks, change, lines=lines, rules=([(0, zero), (100, zero)],))
+
+
+def _kind(stage: str) -> str:
+    """Return what a stage is called, whichever columns a fold found to matter."""
+    return "columns that matter" if stage[:1].isdigit() else stage or "training"
+
+
+def _roomy(values: Sequence[float], label: str) -> Axis:
+    """Return an axis with a little room beyond its values."""
+    low, high = min(values), max(values)
+    room = 0.04 * (high - low) or 1.0
+    return Axis(low - room, high + room, label)
+
+
+def _round_step(about: float) -> float:
+    """Return 1, 2 or 5 times a power of ten, at least `about`."""
+    power = 10.0 ** math.floor(math.log10(about))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= about * (1 - 1e-9))
+
+
+def _finite(values: Iterable[float]) -> list[float]:
+    return [v for v in values if math.isfinite(v)]
