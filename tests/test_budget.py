@@ -255,7 +255,7 @@ def test_the_command_line_has_a_budget_and_tells_the_recipe(table):
     assert done.exit_code == 0
     assert len(done.stdout.splitlines()) == 1
     assert "demi" in done.stdout.lower()
-    assert "recipe: Gaussian copula, 1 correlations" in done.stderr
+    assert "recipe: Gaussian copula, 1 correlation" in done.stderr
     assert "recipe" not in done.stdout
 
 

@@ -120,7 +120,8 @@ class GaussianCopula:
     def name(self) -> str:
         """What results call it."""
         kind = "Gaussian copula" if isinstance(self.x_scale, RankToNormal) else "Gaussian"
-        return f"{kind}{self.frames.name}, {len(self.correlations)} correlations"
+        count = len(self.correlations)
+        return f"{kind}{self.frames.name}, {count} correlation{'s' * (count != 1)}"
 
     def left(self, x: Array) -> Array:
         """Return (m, r + 2): scaled canonical variables, the terms of x alone, ones."""
