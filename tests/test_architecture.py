@@ -53,6 +53,7 @@ PATH = [
     "origin",
     "report",
     "sweeps",
+    "matrix",
     "experiments",
     "bench",
     "cli",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .estimators import AUTO, PAPER, Estimator
     from .flows import GM
     from .inference import independence_test
+    from .matrix import PairwiseResult, pairwise
     from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE
     from .reference import GaussianCopula, choose_start
     from .results import Caution, IndependenceResult, MIResult
@@ -38,6 +39,7 @@ _ROOMS = {
     "estimators": ("AUTO", "PAPER", "Estimator"),
     "flows": ("GM",),
     "inference": ("independence_test",),
+    "matrix": ("PairwiseResult", "pairwise"),
     "objectives": ("CCMI", "DEMI", "JSD", "MINE", "NWJ", "SMILE", "InfoNCE"),
     "reference": ("GaussianCopula", "choose_start"),
     "results": ("Caution", "IndependenceResult", "MIResult"),
@@ -70,6 +72,7 @@ __all__ = [
     "InfoNCE",
     "MIResult",
     "MLPCritic",
+    "PairwiseResult",
     "RankToNormal",
     "Robust",
     "SeparableCritic",
@@ -85,6 +88,7 @@ __all__ = [
     "estimate",
     "independence_test",
     "infomax",
+    "pairwise",
     "tasks",
 ]
 

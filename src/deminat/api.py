@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, get_args
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -19,7 +19,7 @@ from .critics import ConvCritic, MLPCritic
 from .errors import DataError
 from .estimators import AUTO, PAPER, Estimator
 from .flows import FLOW_PAPER, GM
-from .inference import Assessor, beyond, judged_given
+from .inference import Assessor, beyond, judged_given, quick
 from .inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given
 from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE, Objective
 from .results import Caution, MIResult
@@ -30,7 +30,7 @@ from .transforms import Standardize
 
 __all__ = ["METHODS", "MIEstimator", "Method", "Preset", "compare", "estimate", "estimator_for"]
 
-Preset = Literal["auto", "paper"]
+Preset = Literal["auto", "quick", "paper"]
 
 # What estimators have in common whose trainings are the same, besides what they train as.
 _SHARED = "critic", "scaling", "training", "start", "seed", "budget", "correct"
@@ -112,7 +112,8 @@ def estimate(
         method: `"demi"`, `"jsd"`, `"ccmi"`, `"smile"`, `"mine"`, `"nwj"`, `"infonce"`, `"gm"`,
             `"ksg"`, `"gaussian"` or `"copula"`; an objective such as `DEMI(alpha=0.25)`; or a
             whole estimator such as `KSG(k=5)` or `Estimator(critic=MLPCritic)`.
-        preset: `"auto"`, the best recipe known, or `"paper"`, the paper's own.
+        preset: `"auto"`, the best recipe known; `"quick"`, a part of it in a tenth of the time; or
+            `"paper"`, the paper's own.
         folds: Number of folds.
         seed: One seed gives one answer. A whole estimator keeps its own.
         nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
@@ -242,12 +243,12 @@ def estimator_for(
 
     Args:
         method: A name, an objective, or an estimator, which is returned as it is.
-        preset: `"auto"` or `"paper"`.
+        preset: `"auto"`, `"quick"` or `"paper"`.
         sample: What it is to be used on, since images want another critic.
         seed: Of all randomness.
     """
-    if preset not in ("auto", "paper"):
-        raise ValueError(f'preset must be "auto" or "paper", got {preset!r}')
+    if preset not in get_args(Preset):
+        raise ValueError(f'preset must be "auto", "quick" or "paper", got {preset!r}')
     if isinstance(method, str):
         if method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
@@ -269,6 +270,8 @@ def _neural(objective: Objective, preset: Preset, sample: Sample | None, seed: i
     image = sample is not None and _is_image_pair(sample)
     if preset == "auto" and not image:
         return Estimator(objective, seed=seed)
+    if preset == "quick" and not image:
+        return replace(quick(seed, sample), objective=objective)
     training = PAPER if preset == "paper" else replace(PAPER, halve_at=(), stopping=AUTO.stopping)
     if objective.trains_as is objective and not isinstance(objective, DEMI):
         training = replace(training, batch=64, epochs=20)  # no label z: 64 pairs a batch

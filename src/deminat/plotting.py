@@ -20,6 +20,8 @@ __all__ = [
     "plot_shares",
     "save_comparison",
     "save_errors",
+    "save_heat_map",
+    "save_network",
     "save_shares",
 ]
 
@@ -217,3 +219,58 @@ def _labels(rows: Rows) -> list[str]:
 def _clipped(pointwise: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the values with the outer 1% a side brought in, so that colours tell."""
     return np.clip(pointwise, *np.quantile(pointwise, [0.01, 0.99]))
+
+
+def save_heat_map(
+    path: Path, names: tuple[Sequence[str], Sequence[str]], nats: NDArray[np.float64]
+) -> None:
+    """Save a square of mutual information (lines, columns) in nats; NaN stays blank."""
+    from matplotlib.figure import Figure
+
+    lines, columns = names
+    size = 2.5 + 0.45 * max(len(lines), len(columns))
+    figure = Figure(figsize=(size + 1, size), layout="constrained")
+    ax = figure.subplots()
+    image = ax.imshow(nats, cmap="viridis", vmin=0)
+    if nats.size <= 400:
+        middle = np.nanmax(nats, initial=0.0) / 2
+        for (i, j), value in np.ndenumerate(nats):
+            if np.isfinite(value):
+                colour = "white" if value < middle else "black"
+                text = f"{value + 0.0:.2f}".lstrip("0") or "0"
+                ax.text(j, i, text, ha="center", va="center", color=colour, fontsize=7)
+    ax.set_xticks(range(len(columns)), [_shortened(name) for name in columns], rotation=90)
+    ax.set_yticks(range(len(lines)), [_shortened(name) for name in lines])
+    figure.colorbar(image, ax=ax, label="mutual information (nats)", shrink=0.8)
+    figure.savefig(path, dpi=150)
+
+
+def save_network(
+    path: Path, names: Sequence[str], edges: Sequence[tuple[str, str, float]], title: str
+) -> None:
+    """Save columns around a circle, with a line between two for their nats."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 7), layout="constrained")
+    ax = figure.subplots()
+    angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
+    places = dict(zip(names, np.column_stack([np.cos(angles), np.sin(angles)]), strict=True))
+    most = max((nats for *_, nats in edges), default=1.0)
+    for a, b, nats in sorted(edges, key=lambda edge: edge[2]):
+        share = max(0.0, nats / most)
+        ax.plot(*zip(places[a], places[b], strict=True), color="tab:blue", zorder=1)
+        ax.lines[-1].set(linewidth=0.5 + 5 * share, alpha=0.2 + 0.7 * share)
+    for name, place in places.items():
+        ax.plot(*place, "o", color="black", markersize=6, zorder=2)
+        ax.text(1.1 * place[0], 1.1 * place[1], _shortened(name), ha="center", va="center")
+    ax.set_title(title)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.margins(0.12)
+    figure.savefig(path, dpi=150)
+
+
+def _shortened(name: str) -> str:
+    """Return a name that fits beside a figure, and is no formula of matplotlib's."""
+    text = name if len(name) <= 24 else f"{name[:23]}…"
+    return text.replace("$", r"\$")

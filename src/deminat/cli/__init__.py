@@ -5,8 +5,8 @@ Exit codes: 0, 2 for bad input (one line, no traceback), 130 when interrupted. H
 until a command needs them, so that `--help` answers at once.
 """
 
-from . import answers, paper, studies  # which add their commands to the application
+from . import answers, pairs, paper, studies  # which add their commands to the application
 from .app import app, main
 from .options import Method
 
-__all__ = ["Method", "answers", "app", "main", "paper", "studies"]
+__all__ = ["Method", "answers", "app", "main", "pairs", "paper", "studies"]

@@ -48,6 +48,7 @@ class Preset(StrEnum):
     """Presets of the command line."""
 
     AUTO = "auto"
+    QUICK = "quick"
     PAPER = "paper"
 
 
@@ -76,7 +77,7 @@ YFile = Annotated[Path | None, typer.Argument(help="A second file, of y alone.")
 X = Annotated[
     str | None,
     typer.Option(
-        help="Columns of x: names, or numbers from 0, as a,b,c. Of NPZ: an array, by default x."
+        help="Columns of x: names, gene_*, or numbers from 0, as a,b,c. Of NPZ: an array, x."
     ),
 ]
 Y = Annotated[str | None, typer.Option(help="Columns of y. Of NPZ: an array, by default y.")]

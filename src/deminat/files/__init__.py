@@ -21,14 +21,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from deminat.errors import DataError, printable
 from deminat.files import arrays, parquet, text
 from deminat.files.checks import PathLike, readable, shown
-from deminat.files.columns import Side, Table, missing, pick, resolve
+from deminat.files.columns import Side, Table, missing, named, pick, resolve
 
-__all__ = ["read", "read_labels", "read_pair", "read_times"]
+__all__ = ["read", "read_columns", "read_labels", "read_pair", "read_times"]
 
 _TABLES: dict[str, Callable[[Path], Table]] = {
     ".csv": text.open_text,
@@ -53,9 +54,10 @@ def read(
 
     Args:
         path: A file ending in .csv, .tsv, .txt, .parquet, .pq, .npy or .npz.
-        x: The columns of the first side, separated by commas; a name that holds a comma goes
-            in double quotes. A column may be given by its number, from 0, if none has it as
-            its name. For .npz, the name of an array ("x" if None).
+        x: The columns of the first side, separated by commas, with the wildcards of file names
+            (gene_*); a name that holds a comma goes in double quotes. A column may be given by
+            its number, from 0, if none has it as its name. For .npz, the name of an array ("x"
+            if None).
         y: The same for the second side.
         given: The same for what is known already, if anything is.
         categorical: Columns (arrays of a .npz) that hold labels rather than quantities.
@@ -100,6 +102,31 @@ def read_pair(
         if all(missing(table, name) for table in tables):
             raise DataError(f"no column '{printable(name)}' in either file: see --categorical")
     return _whole(x, categorical), _whole(y, categorical)
+
+
+def read_columns(
+    path: PathLike, x: str | None, y: str | None, *, categorical: Sequence[str] = ()
+) -> tuple[pl.DataFrame, list[str], list[str] | None]:
+    """Read columns of a table, of which each may be paired with each.
+
+    Args:
+        path: A table, as of `read`, no archive.
+        x: Columns, separated by commas, with the wildcards of file names; all if None.
+        y: Columns to pair those with; `None` for each other.
+        categorical: Columns that hold labels rather than quantities.
+
+    Returns:
+        A frame, the names of x, and those of y.
+    """
+    path = _checked(path)
+    if path.suffix.lower() == ".npz":
+        raise DataError(f"{shown(path)} holds arrays, and this wants a table: see CSV or Parquet")
+    table = _TABLES[path.suffix.lower()](path)
+    xs = list(table.names) if x is None else named(table, x)
+    ys = None if y is None else named(table, y)
+    wanted = list(dict.fromkeys([*xs, *(ys or [])]))
+    (frame,) = table.pick([wanted], {resolve(table, name) for name in categorical})
+    return pl.DataFrame(frame, schema=wanted) if isinstance(frame, np.ndarray) else frame, xs, ys
 
 
 def read_labels(path: PathLike, name: str) -> NDArray[Any]:

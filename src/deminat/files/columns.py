@@ -10,6 +10,7 @@ import csv
 import difflib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
@@ -64,9 +65,26 @@ def pick(
             f"(several with commas); it has {listing(table.names)}"
         )
     chosen = [side for side in (x, y, given) if side is not None]
-    groups = [[resolve(table, name) for name in _listed(table, side)] for side in chosen]
+    groups = [named(table, side) for side in chosen]
     _check_distinct(table, groups)
     return tuple(table.pick(groups, {resolve(table, name) for name in categorical}))
+
+
+def named(table: Table, chosen: str) -> list[str]:
+    """Return the columns in a list separated by commas, with the wildcards of file names."""
+    return [name for part in _listed(table, chosen) for name in _matching(table, part)]
+
+
+def _matching(table: Table, part: str) -> list[str]:
+    """Return the columns that a pattern stands for, or the one that is called or numbered so."""
+    if part in table.names or not any(c in part for c in "*?["):
+        return [resolve(table, part)]
+    found = [name for name in table.names if fnmatchcase(name, part)]
+    if not found:
+        raise DataError(
+            f"{table.label}: no column is like {quoted(part)}; it has {listing(table.names)}"
+        )
+    return found
 
 
 def _listed(table: Table, chosen: str) -> list[str]:

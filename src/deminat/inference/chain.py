@@ -64,11 +64,12 @@ class Link:
         return np.asarray(self.left[rows] @ self.right[rows].swapaxes(2, 3))
 
 
-def quick(seed: int, sample: Sample) -> Estimator:
-    """Return the estimator that trains the critics of a chain."""
+def quick(seed: int, sample: Sample | None = None) -> Estimator:
+    """Return the estimator that trains the critics of a chain: a copula and one network."""
     stopping = EarlyStopping(every=25, patience=4, hope=4)
     training = replace(AUTO, steps=400, stopping=stopping)
-    wide = max(sample.x.shape[1], sample.y.shape[1]) > _COLUMNS  # of images a copula takes hours
+    # Of images a copula takes hours.
+    wide = sample is not None and max(sample.x.shape[1], sample.y.shape[1]) > _COLUMNS
     start = None if wide else GaussianCopula.choose
     return Estimator(scaling=RankToNormal, training=training, start=start, seed=seed)
 

@@ -1,0 +1,105 @@
+"""All pairs of columns of a file: `deminat matrix`."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .app import app
+from .options import Categorical, Cluster, File, Jobs, Json, Nan, Preset, Seed, Skip
+from .screen import progress, say, table
+
+if TYPE_CHECKING:
+    from ..matrix import PairwiseResult
+
+__all__ = ["matrix"]
+
+_LEVEL = 0.05
+
+
+@app.command()
+def matrix(
+    file: File,
+    x: Annotated[str | None, typer.Option(help="Columns: a,b,'gene_*'. By default all.")] = None,
+    y: Annotated[
+        str | None, typer.Option(help="Columns to pair those of x with; by default each other.")
+    ] = None,
+    categorical: Categorical = "",
+    out: Annotated[
+        Path, typer.Option(help="Folder for rows, table and figures; goes on where it was.")
+    ] = Path("matrix"),
+    preset: Annotated[Preset, typer.Option(help="Recipe of each estimate.")] = Preset.QUICK,
+    folds: Annotated[int, typer.Option(min=2, help="Critics of each estimate.")] = 2,
+    seed: Seed = 0,
+    nan: Skip = Nan.RAISE,
+    jobs: Jobs = 1,
+    cluster: Cluster = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate all pairs of columns of a file, with p-values adjusted for their number.
+
+    deminat matrix cells.parquet --jobs 2
+
+    deminat matrix genes.csv --x 'gene_*' --y phenotype
+    """
+    from .. import files
+
+    with progress("pairs", kept=True) as share:
+        frame, xs, ys = files.read_columns(file, x, y, categorical=_listed(categorical))
+        from ..matrix import pairwise  # late: torch takes seconds
+
+        out.mkdir(parents=True, exist_ok=True)
+        result = pairwise(
+            frame,
+            xs,
+            ys,
+            preset=preset.value,
+            folds=folds,
+            seed=seed,
+            nan=nan.value,
+            store=out / "pairs.sqlite",
+            n_jobs=jobs,
+            cluster=cluster,
+            progress=share,
+        )
+    wrote = _write(result, out)
+    if as_json:
+        typer.echo(json.dumps(result.table.to_dicts(), indent=2))
+    else:
+        table([_line(row) for row in result.table.sort("mi", descending=True).to_dicts()], False)
+    found, count = len(result.significant(_LEVEL)), len(result.table)
+    say(f"{found} of {count} pairs depend on each other (q <= {_LEVEL:g}); wrote {wrote} in {out}")
+
+
+def _listed(names: str) -> list[str]:
+    return [name for name in names.split(",") if name]
+
+
+def _line(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a pair as a line of a table."""
+    if row["error"]:
+        return {"x": row["x"], "y": row["y"], "nats": "", "p": "", "q": "", "": row["error"]}
+    numbers = {"p": row["p_value"], "q": row["q_value"]}
+    shown = {k: "" if v is None else f"{v:.2g}" for k, v in numbers.items()}
+    return {"x": row["x"], "y": row["y"], "nats": f"{row['mi']:.3f}", **shown, "": row["warnings"]}
+
+
+def _write(result: "PairwiseResult", out: Path) -> str:
+    """Write the table and, where matplotlib is there, the figures; return their names."""
+    from ..store import replaced
+
+    replaced(out / "pairs.parquet", result.table.write_parquet)
+    replaced(out / "pairs.csv", result.table.write_csv)
+    if find_spec("matplotlib") is None:
+        say("no figures without matplotlib: pip install matplotlib")
+        return "pairs.parquet and pairs.csv"
+    from ..plotting import save_heat_map, save_network
+
+    lines, columns, nats = result.square()
+    save_heat_map(out / "heat_map.png", (lines, columns), nats)
+    edges = list(result.significant(_LEVEL).select("x", "y", "mi").iter_rows())
+    names = list(dict.fromkeys([*lines, *columns]))
+    save_network(out / "network.png", names, edges, f"pairs with q <= {_LEVEL:g}, by their nats")
+    return "pairs.parquet, pairs.csv, heat_map.png and network.png"
