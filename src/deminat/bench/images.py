@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from ..experiments.infomax import adam, step_of
+from ..experiments.encoder import adam, step_of
 from ..infomax import DeepInfoMax, DotCritic, Encoder, InfoMaxLoss
 from ..store import Cell, Row
 from ..training import one_thread
