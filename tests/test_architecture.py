@@ -46,6 +46,7 @@ PATH = [
     "runs",
     "api",
     "checks",
+    "selection",
     "infomax",
     "plotting",
     "doctor",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE
     from .reference import GaussianCopula, choose_start
     from .results import Caution, IndependenceResult, MIResult
+    from .selection import MISelector
     from .training import EarlyStopping, Training
     from .transforms import RankToNormal, Robust, Standardize, Views
 
@@ -43,6 +44,7 @@ _ROOMS = {
     "objectives": ("CCMI", "DEMI", "JSD", "MINE", "NWJ", "SMILE", "InfoNCE"),
     "reference": ("GaussianCopula", "choose_start"),
     "results": ("Caution", "IndependenceResult", "MIResult"),
+    "selection": ("MISelector",),
     "training": ("EarlyStopping", "Training"),
     "transforms": ("RankToNormal", "Robust", "Standardize", "Views"),
 }
@@ -71,6 +73,7 @@ __all__ = [
     "IndependenceResult",
     "InfoNCE",
     "MIResult",
+    "MISelector",
     "MLPCritic",
     "PairwiseResult",
     "RankToNormal",

@@ -1,0 +1,117 @@
+r"""Which columns matter? Selection for pipelines of scikit-learn, by information alone or together.
+
+A column may tell about y by itself, or only together with others: of two coins whose equality is
+y, neither tells anything. So a column's score is the larger of two: what it tells alone, $I(x_j;
+y)$, and what is lost without it, $I(x; y) - I(x_{-j}; y)$. The first finds columns that say the
+same, of which none is missed; the second those that matter only together.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .api import Preset, estimator_for
+from .inputs import LEAST_PAIRS, as_sample
+
+__all__ = ["MISelector"]
+
+_CLASSES = 20  # whole numbers of so many values are taken for classes
+
+
+class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """Selects the columns that tell most about y, alone or together with the others.
+
+    Args:
+        n_features_to_select: How many columns to keep at most; those that tell nothing are never
+            kept, except that one always is.
+        discrete_target: Whether y are classes; `"auto"` takes text, truth values, and whole
+            numbers of at most 20 values for classes.
+        preset: As of `deminat.estimate`.
+        folds: As of `deminat.estimate`.
+        seed: One seed gives one answer.
+        n_jobs: Processes to use.
+
+    Attributes:
+        alone_: (d,) nats that each column tells by itself.
+        lost_: (d,) nats that are lost without it.
+        scores_: (d,) the larger of both.
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int = 10,
+        *,
+        discrete_target: bool | str = "auto",
+        preset: Preset = "quick",
+        folds: int = 2,
+        seed: int = 0,
+        n_jobs: int | None = None,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.discrete_target = discrete_target
+        self.preset = preset
+        self.folds = folds
+        self.seed = seed
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803 (scikit-learn's name)
+        """Estimate what each column tells about y.
+
+        Args:
+            X: (n, d).
+            y: (n,) numbers or classes.
+        """
+        if self.n_features_to_select < 1:
+            raise ValueError(
+                f"n_features_to_select must be at least 1: {self.n_features_to_select}"
+            )
+        x, y = validate_data(self, X, y, dtype=np.float64, y_numeric=False)
+        target = _classes(y) if self._is_discrete(y) else np.asarray(y, dtype=np.float64)
+        d = x.shape[1]
+        alone = [x[:, [j]] for j in range(d)]
+        without = [np.delete(x, j, axis=1) for j in range(d)] if d > 1 else []
+        told = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._told)(columns, target) for columns in (*alone, x, *without)
+        )
+        self.alone_ = np.array(told[:d])
+        self.lost_ = told[d] - np.array(told[d + 1 :]) if d > 1 else self.alone_
+        self.scores_: NDArray[np.float64] = np.maximum(self.alone_, self.lost_)
+        return self
+
+    def _told(self, columns: NDArray[np.float64], target: Any) -> float:
+        """Return the nats that columns tell about the target."""
+        sample = as_sample(columns, target, least=LEAST_PAIRS).without_constants()
+        if sample.is_constant():
+            return 0.0
+        estimator = estimator_for("demi", self.preset, sample, self.seed)
+        return estimator.measure(sample, folds=self.folds, n_jobs=1, progress=None).mi
+
+    def _is_discrete(self, y: NDArray[Any]) -> bool:
+        if self.discrete_target != "auto":
+            return bool(self.discrete_target)
+        return y.dtype.kind in "OUSb" or (y.dtype.kind in "iu" and len(np.unique(y)) <= _CLASSES)
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        best = np.argsort(-self.scores_, kind="stable")[: self.n_features_to_select]
+        kept = np.zeros(len(self.scores_), dtype=bool)
+        kept[best[self.scores_[best] > 0]] = True
+        kept[best[0]] = True
+        return kept
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _classes(y: NDArray[Any]) -> pl.Series:
+    """Return classes, as what `estimate` takes for such."""
+    names = [str(value) for value in y]
+    return pl.Series("y", names, dtype=pl.Enum(sorted(set(names))))
