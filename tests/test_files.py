@@ -811,13 +811,13 @@ def test_a_file_without_permission_is_refused(put, refuses, monkeypatch):
     refuses(path, "cannot be opened", "Permission denied")
 
 
-@pytest.mark.parametrize("name", ["t", "t.xlsx", "t.csv.gz", "t.h5", ".csv"])
+@pytest.mark.parametrize("name", ["t", "t.xlsx", "t.csv.gz", "t.feather", ".csv"])
 def test_other_kinds_are_refused_with_those_that_can_be_read(put, refuses, name):
     refuses(put(name, "a,b\n1,2\n"), ".csv, .tsv, .txt, .parquet, .pq, .npy, .npz")
 
 
 def test_public_names():
-    assert files.__all__ == ["read", "read_labels", "read_pair", "read_times"]
+    assert files.__all__ == ["read", "read_columns", "read_labels", "read_pair", "read_times"]
 
 
 # Anything at all

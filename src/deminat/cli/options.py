@@ -72,15 +72,15 @@ Cluster = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler to use: tcp://host:8786.")
 ]
 
-File = Annotated[Path, typer.Argument(help="CSV, TSV, TXT, Parquet, NPY or NPZ.")]
+File = Annotated[Path, typer.Argument(help="CSV, TSV, TXT, Parquet, NPY, NPZ or HDF5.")]
 YFile = Annotated[Path | None, typer.Argument(help="A second file, of y alone.")]
 X = Annotated[
     str | None,
     typer.Option(
-        help="Columns of x: names, gene_*, or numbers from 0, as a,b,c. Of NPZ: an array, x."
+        help="Columns of x: names, gene_*, numbers from 0, as a,b,c. Of NPZ, HDF5: an array, x."
     ),
 ]
-Y = Annotated[str | None, typer.Option(help="Columns of y. Of NPZ: an array, by default y.")]
+Y = Annotated[str | None, typer.Option(help="Columns of y. Of NPZ and HDF5: an array, y.")]
 Categorical = Annotated[str, typer.Option(help="Columns that are categories: a,b.")]
 Folds = Annotated[
     int, typer.Option(help="Number of critics, each trained without the pairs it scores.")

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from deminat.errors import DataError, printable
 from deminat.files import arrays, parquet, text
+from deminat.files.archives import ARCHIVES, one_array, only_array, read_arrays
 from deminat.files.checks import PathLike, readable, shown
 from deminat.files.columns import Side, Table, missing, named, pick, resolve
 
@@ -53,11 +54,11 @@ def read(
     """Read the two sides of a pair from one file, and what is known already.
 
     Args:
-        path: A file ending in .csv, .tsv, .txt, .parquet, .pq, .npy or .npz.
+        path: A file ending in .csv, .tsv, .txt, .parquet, .pq, .npy, .npz, .h5 or .hdf5.
         x: The columns of the first side, separated by commas, with the wildcards of file names
             (gene_*); a name that holds a comma goes in double quotes. A column may be given by
-            its number, from 0, if none has it as its name. For .npz, the name of an array ("x"
-            if None).
+            its number, from 0, if none has it as its name. For .npz and HDF5, the name of an
+            array ("x" if None).
         y: The same for the second side.
         given: The same for what is known already, if anything is.
         categorical: Columns (arrays of a .npz) that hold labels rather than quantities.
@@ -71,8 +72,8 @@ def read(
         DataError: If the file cannot be read, or the columns are not there or not numbers.
     """
     path = _checked(path)
-    if path.suffix.lower() == ".npz":
-        return arrays.read_npz(path, x, y, given, categorical)
+    if path.suffix.lower() in ARCHIVES:
+        return read_arrays(path, x, y, given, categorical)
     return pick(_TABLES[path.suffix.lower()](path), x, y, given, categorical)
 
 
@@ -119,7 +120,7 @@ def read_columns(
         A frame, the names of x, and those of y.
     """
     path = _checked(path)
-    if path.suffix.lower() == ".npz":
+    if path.suffix.lower() in ARCHIVES:
         raise DataError(f"{shown(path)} holds arrays, and this wants a table: see CSV or Parquet")
     table = _TABLES[path.suffix.lower()](path)
     xs = list(table.names) if x is None else named(table, x)
@@ -149,8 +150,8 @@ def read_times(path: PathLike, name: str) -> NDArray[Any]:
 def _column(path: PathLike, name: str, labels: bool) -> Side:
     """Return one column of a table, or an array of a .npz."""
     path = _checked(path)
-    if path.suffix.lower() == ".npz":
-        return arrays.one_array(path, name)
+    if path.suffix.lower() in ARCHIVES:
+        return one_array(path, name)
     table = _TABLES[path.suffix.lower()](path)
     column = resolve(table, name)
     return table.pick([[column]], {column} if labels else set())[0]
@@ -159,8 +160,8 @@ def _column(path: PathLike, name: str, labels: bool) -> Side:
 def _open(path: Path) -> Table | NDArray[Any]:
     """Return the table at `path`, or its array if it holds no table."""
     suffix = path.suffix.lower()
-    if suffix == ".npz":
-        return arrays.only_array(path)
+    if suffix in ARCHIVES:
+        return only_array(path)
     return arrays.map_npy(path) if suffix == ".npy" else _TABLES[suffix](path)
 
 
@@ -180,7 +181,7 @@ def _checked(path: PathLike) -> Path:
         raise DataError(
             f"{shown(path)} could run code when opened and is not read: save it as .npz or .parquet"
         )
-    if suffix not in (*_TABLES, ".npz"):
-        kinds = ", ".join((*_TABLES, ".npz"))
+    if suffix not in (*_TABLES, *ARCHIVES):
+        kinds = ", ".join((*_TABLES, *ARCHIVES))
         raise DataError(f"{shown(path)} is of no kind that can be read: save it as one of {kinds}")
     return readable(path)

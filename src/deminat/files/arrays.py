@@ -10,7 +10,8 @@ import math
 import os
 import warnings
 import zipfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -22,9 +23,9 @@ from numpy.typing import NDArray
 
 from deminat.errors import DataError
 from deminat.files.checks import DEFLATE_AT_MOST, check_room, foreign, shown
-from deminat.files.columns import Side, categories, floats, quoted, unknown
+from deminat.files.columns import Side, categories, floats, quoted
 
-__all__ = ["ArrayTable", "map_npy", "only_array", "open_npy", "read_npz"]
+__all__ = ["ArrayTable", "NpzArchive", "map_npy", "native", "open_npy", "open_npz"]
 
 # Version 3 exists for structured types only, which are refused anyway.
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -75,7 +76,7 @@ class ArrayTable:
     def _frame(self, group: list[str], categorical: Collection[str]) -> pl.DataFrame:
         """Return columns as a frame of Float64 and Enum."""
         check_room(self.label, len(self.values) * len(group) * 24)
-        columns = {name: pl.Series(_native(self.values[:, int(name)])) for name in group}
+        columns = {name: pl.Series(native(self.values[:, int(name)])) for name in group}
         return pl.DataFrame(
             {n: categories(c) if n in categorical else floats(c) for n, c in columns.items()}
         )
@@ -146,44 +147,27 @@ def _check_size(label: str, header: Header, there: int) -> None:
         )
 
 
-def read_npz(
-    path: Path, x: str | None, y: str | None, given: str | None, categorical: Sequence[str]
-) -> tuple[Side, ...]:
-    """Return the arrays `x` and `y` of an archive, those called so if None, and `given` if any."""
-    chosen = ["x" if x is None else x, "y" if y is None else y, *([given] if given else [])]
-    for name in chosen:
-        if chosen.count(name) > 1:
-            raise DataError(
-                f"{shown(path)}: array {quoted(name)} is on both sides, and an array tells "
-                "everything about itself: choose others"
-            )
+class NpzArchive:
+    """The arrays of an open .npz, each read when it is asked for."""
+
+    def __init__(self, archive: zipfile.ZipFile, path: Path):
+        self._archive, self._path = archive, path
+        self.names = _names(archive)
+
+    def check(self, name: str) -> None:
+        """Refuse an array that is there twice, or packed as numpy never does."""
+        _member(self._archive, self._path, name)
+
+    def load(self, name: str) -> NDArray[Any]:
+        """Return an array by its name."""
+        return _load(self._archive, self._path, name)
+
+
+@contextmanager
+def open_npz(path: Path) -> Iterator[NpzArchive]:
+    """Open an .npz."""
     with foreign(path, "NPZ"), zipfile.ZipFile(path) as archive:
-        for name in (*chosen, *categorical):
-            _member(archive, path, name)
-        sides = {name: _load(archive, path, name) for name in chosen}
-        return tuple(
-            _labelled(shown(path), name, array) if name in categorical else array
-            for name, array in sides.items()
-        )
-
-
-def one_array(path: Path, name: str) -> NDArray[Any]:
-    """Return an array of an archive by its name."""
-    with foreign(path, "NPZ"), zipfile.ZipFile(path) as archive:
-        _member(archive, path, name)
-        return _load(archive, path, name)
-
-
-def only_array(path: Path) -> NDArray[Any]:
-    """Return the array of an archive that holds one."""
-    with foreign(path, "NPZ"), zipfile.ZipFile(path) as archive:
-        names = _names(archive)
-        if len(names) != 1:
-            raise DataError(
-                f"{shown(path)} holds {len(names)} arrays where one is needed: give it alone, "
-                "with --x NAME --y NAME"
-            )
-        return _load(archive, path, names[0])
+        yield NpzArchive(archive, path)
 
 
 def _names(archive: zipfile.ZipFile) -> list[str]:
@@ -194,8 +178,6 @@ def _names(archive: zipfile.ZipFile) -> list[str]:
 def _member(archive: zipfile.ZipFile, path: Path, name: str) -> zipfile.ZipInfo:
     """Return where the array `name` is in the archive, if it is there once and as numpy writes."""
     names = _names(archive)
-    if name not in names:
-        raise unknown(shown(path), "array", name, names, "; choose with --x NAME --y NAME")
     where = f"{shown(path)}: array {quoted(name)}"
     if names.count(name) > 1:
         raise DataError(f"{where} is there twice: write it again")
@@ -241,20 +223,7 @@ def _fill(stream: IO[bytes], room: NDArray[np.uint8], where: str) -> None:
         raise DataError(f"{where} is cut off after {filled} bytes of values: write it again")
 
 
-def _labelled(label: str, name: str, array: NDArray[Any]) -> pl.DataFrame:
-    """Return an array (n,) or (n, d) of labels as a frame of categories."""
-    if array.ndim > 2:
-        raise DataError(
-            f"{label}: array {quoted(name)} has shape {array.shape}, and categories must be (n,) "
-            "or (n, d): reshape it"
-        )
-    table = array.reshape(len(array), -1)
-    return pl.DataFrame(
-        {f"{name}_{i}": categories(pl.Series(_native(part))) for i, part in enumerate(table.T)}
-    )
-
-
-def _native(column: NDArray[Any]) -> NDArray[Any]:
+def native(column: NDArray[Any]) -> NDArray[Any]:
     """Return a column in a type that polars has: this machine's byte order, 64 bits at most."""
     wide = {"f": np.float64, "i": np.int64, "u": np.uint64, "b": np.bool_}
     return np.ascontiguousarray(column, dtype=wide[column.dtype.kind])
