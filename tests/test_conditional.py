@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import deminat
 from deminat import DataError
 from deminat.cli import app
-from deminat.inputs import as_sample, as_samples_given
+from deminat.inputs import as_samples_given
 
 N = 1_500
 
@@ -144,8 +144,3 @@ def test_a_report_says_what_is_known(tmp_path):
     result = deminat.estimate(frame["dose"], frame["pulse"], given=frame["age"], method="gaussian")
     page = result.to_html()
     assert "about pulse beyond what age tells" in page
-
-
-def test_a_sample_is_as_before():
-    x, y, _, _ = triple("chain", n=50)
-    assert as_sample(x, y).y.shape == (50, 1)

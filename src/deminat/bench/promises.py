@@ -9,6 +9,7 @@ from .runner import mark
 
 __all__ = ["kept"]
 
+_RANGE_GIVEN = (0.03, 0.08)
 _RANGE = (0.021, 0.079)  # of 500 runs at a level of 5%, but for one time in three hundred
 
 
@@ -32,19 +33,10 @@ def _shares(rows: Sequence[Row], key: str = "rejected") -> dict[str, tuple[float
 
 
 def _false_alarms(rows: Sequence[Row]) -> list[str]:
-    low, high = _RANGE
+    low, high = _RANGE_GIVEN if rows[0]["promise"] == "given" else _RANGE
     return [
         f"{mark(low <= share <= high)} {rows[0]['promise']}, {name}: {share:.1%} false alarms at "
         f"5% ({low:.1%} to {high:.1%}), {runs} runs"
-        for name, (share, runs) in _shares(rows).items()
-    ]
-
-
-def _of_given(rows: Sequence[Row]) -> list[str]:
-    low, high = 0.03, 0.08
-    return [
-        f"{mark(low <= share <= high)} given, {name}: {share:.1%} false alarms at 5% ({low:.0%} to "
-        f"{high:.0%}), {runs} runs"
         for name, (share, runs) in _shares(rows).items()
     ]
 
@@ -99,10 +91,9 @@ def _of_time(rows: Sequence[Row]) -> list[str]:
 
 
 _VERDICTS: dict[str, Callable[[Sequence[Row]], list[str]]] = {
-    **dict.fromkeys(("level", "copies", "groups"), _false_alarms),
+    **dict.fromkeys(("level", "copies", "groups", "given"), _false_alarms),
     "series": _of_series,
     "power": _of_power,
-    "given": _of_given,
     "interval": _of_intervals,
     "outside": _of_outside,
     "bound": _of_bounds,
