@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.feature_selection import mutual_info_regression
 
-from deminat import KSG, DataError, Gaussian, estimate
+from deminat import KSG, DataError, Gaussian, classical, estimate
 from deminat.inputs import as_sample
 from deminat.tasks import gaussian
 
@@ -278,3 +278,19 @@ def test_skewed_columns_are_told_where_normality_is_assumed():
         for a, m in ((np.exp(2 * x), "gaussian"), (np.exp(2 * x), "copula"), (x, "gaussian"))
     ]
     assert codes == [["skewed"], [], []]
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("decimals", [0, 1, 12])
+def test_trees_and_tables_find_the_same_neighbours(decimals, own):
+    rng = np.random.default_rng(decimals)
+    x, y = rng.normal(size=(2, 600, 2)).round(decimals)
+    reference = x[:500], y[:500]
+    rows = reference if own else (x[500:], y[500:])
+    by_tree, by_table = (
+        find(rows, reference, 4) for find in (classical._by_trees, classical._by_tables)
+    )
+    for a, b in zip(by_tree[:3], by_table[:3], strict=True):
+        np.testing.assert_array_equal(a, b)
+    equal = by_tree[0] == 0
+    np.testing.assert_array_equal(by_tree[3][equal], by_table[3][equal])

@@ -22,6 +22,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 from scipy.special import digamma
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
@@ -39,9 +40,12 @@ __all__ = ["KSG", "Gaussian"]
 
 Array = NDArray[np.float64]
 Sides = tuple[Array, Array]
+Neighbours = tuple[Array, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 _BIAS = 0.02  # nats of expected overestimate that are worth a word
 _SKEWED = 2.0  # that of an exponential
+_COLUMNS_OF_A_TREE = 10  # beyond, it is slower than all distances
+_ROWS_OF_A_TABLE = 256  # of distances held at once
 _CERTAIN = 1 - 1e-12  # a canonical correlation that is 1 but for rounding
 
 
@@ -108,25 +112,24 @@ class KSG(BaseEstimator):  # type: ignore[misc]
 
     def _local(self, x: Array, y: Array, own: bool) -> Array:
         """Return (n,) terms; `own` if the pairs are the reference and must not see themselves."""
-        table, equal = self._terms((x, y), self.reference_, own)
         rng = np.random.default_rng(0)
         reference = _told_apart(self.reference_[0], rng), _told_apart(self.reference_[1], rng)
         near, _ = self._terms(reference if own else (x, y), reference, own)
+        if _most_equal(self.reference_) < self.k + own:
+            return near
+        table, equal = self._terms((x, y), self.reference_, own)
         return np.where(equal, table, near)
 
     def _terms(self, rows: Sides, reference: Sides, own: bool) -> tuple[Array, NDArray[np.bool_]]:
         """Return (n,) terms, and which are of points with k others at the same place."""
-        x_tree, y_tree = (cKDTree(side) for side in reference)
-        joint, both = cKDTree(np.hstack(reference)), np.hstack(rows)
-        far = np.asarray(joint.query(both, [self.k + own], p=np.inf)[0])[:, 0]
+        columns = rows[0].shape[1] + rows[1].shape[1]
+        neighbours = _by_trees if columns <= _COLUMNS_OF_A_TREE else _by_tables
+        far, n_x, n_y, same = neighbours(rows, reference, self.k + own)
         equal = far == 0
-        radius = np.where(equal, 0, np.nextafter(far, 0))
-        n_x, n_y = _within(x_tree, rows[0], radius) - own, _within(y_tree, rows[1], radius) - own
-        inside = np.full(len(both), float(self.k))
-        inside[equal] = _within(joint, both[equal], radius[equal]) - own + 1
+        inside = np.where(equal, same - own + 1, self.k)
         others = len(reference[0]) - own
-        local = digamma(inside) + digamma(others + 1) - digamma(n_x + 1) - digamma(n_y + 1)
-        return np.asarray(local), equal
+        ratio = digamma(inside) + digamma(others + 1)
+        return np.asarray(ratio - digamma(n_x - own + 1) - digamma(n_y - own + 1)), equal
 
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())
@@ -245,6 +248,43 @@ def _told_apart(a: Array, rng: np.random.Generator) -> Array:
 
 def _flat(a: Array) -> Array:
     return a.reshape(len(a), -1)
+
+
+def _most_equal(reference: Sides) -> int:
+    """Return how many pairs at most are at one place."""
+    return int(np.unique(np.hstack(reference), axis=0, return_counts=True)[1].max())
+
+
+def _by_trees(rows: Sides, reference: Sides, k: int) -> Neighbours:
+    """Return the distance (n,) of the k-th neighbour, and how many are nearer in x, in y, equal."""
+    joint, both = cKDTree(np.hstack(reference)), np.hstack(rows)
+    far = np.asarray(joint.query(both, [k], p=np.inf)[0])[:, 0]
+    radius = _nearer(far)
+    n_x, n_y = (_within(cKDTree(b), a, radius) for a, b in zip(rows, reference, strict=True))
+    same = np.zeros(len(both), np.int64)
+    equal = far == 0
+    same[equal] = _within(joint, both[equal], far[equal])
+    return far, n_x, n_y, same
+
+
+def _by_tables(rows: Sides, reference: Sides, k: int) -> Neighbours:
+    """Return the same from all distances: in many columns a tree looks at every point as well."""
+    parts = []
+    for start in range(0, len(rows[0]), _ROWS_OF_A_TABLE):
+        part = slice(start, start + _ROWS_OF_A_TABLE)
+        of_x, of_y = (cdist(a[part], b, "chebyshev") for a, b in zip(rows, reference, strict=True))
+        both = np.maximum(of_x, of_y)
+        far = np.partition(both, k - 1, axis=1)[:, k - 1]
+        radius = _nearer(far)[:, None]
+        counts = ((a <= radius).sum(axis=1) for a in (of_x, of_y, both))
+        parts.append((far, *counts))
+    far, n_x, n_y, same = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return far, n_x, n_y, same
+
+
+def _nearer(far: Array) -> Array:
+    """Return the largest distance below `far`, or 0 if that is 0: equal points are counted."""
+    return np.where(far == 0, 0, np.nextafter(far, 0))
 
 
 def _within(tree: cKDTree, points: Array, radius: Array) -> NDArray[np.int64]:
