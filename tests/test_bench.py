@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from torch import nn
 
-from deminat import MIResult, tasks
+from deminat import MIResult, estimate, tasks
 from deminat.api import estimator_for
-from deminat.bench import BENCHES, images, narrowed, ruler, run_bench, trust
+from deminat.bench import BENCHES, columns, images, narrowed, ruler, run_bench, trust
 from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
 from deminat.bench.speed import _CELLS, _shifted
@@ -134,6 +135,8 @@ ROWS = {
     "independent": ({"estimate": 0.001}, {"estimate": 0.5}),
     "bmi": (RULED, {"estimate": 9.0}),
     "highmi": (RULED, {"estimate": 5.0}),
+    "mixed": ({**RULED, "case": "some"}, {"estimate": 9.9}),
+    "conditional": ({**RULED, "case": "some"}, {"estimate": 9.9}),
     "trust": ({"case": "some", "n": 200, "runs": 500, "rejected": 25}, {"rejected": 80}),
 }
 
@@ -312,6 +315,39 @@ def test_a_row_of_the_ruler_has_the_truth_and_the_oracle(monkeypatch):
     assert options == {"preset": "auto", "seed": 3, "n_jobs": 1}
     assert np.array_equal(x, again)
     assert not np.array_equal(x, other)
+
+
+# Columns
+
+
+@pytest.mark.parametrize("case", ["category-category", "mixed"])
+def test_labels_are_given_as_categories(case, monkeypatch):
+    seen = []
+
+    def estimate(x, y, **options):
+        seen.append((x, y))
+        return MIResult(2.0, 0.5, len(x), "demi", np.full(len(x), 2.0))
+
+    monkeypatch.setattr(columns, "estimate", estimate)
+    row = BENCHES["mixed"].run({"case": case, "n": 1_000, "seed": 3})
+    ((x, y),) = seen
+    task = tasks.mixed_tasks()[case]
+    for side, labels in ((x, task.labels_x), (y, task.labels_y)):
+        assert tuple(i for i, kind in enumerate(side.dtypes) if kind == pl.Enum) == labels
+    assert abs(row["oracle"] - row["truth"]) < 0.3
+
+
+def test_a_conditional_row_has_its_exact_value(monkeypatch):
+    def by_covariance(x, y, given, **options):
+        weight = np.linalg.lstsq(given, np.hstack([x, y]), rcond=None)[0]
+        rest = np.hstack([x, y]) - given @ weight
+        mi = estimate(rest[:, : x.shape[1]], rest[:, x.shape[1] :], method="gaussian").mi
+        return MIResult(mi, 0.5, len(x), "gaussian", np.full(len(x), mi))
+
+    monkeypatch.setattr(columns, "estimate", by_covariance)
+    for cell in BENCHES["conditional"].cells([0]):
+        row = BENCHES["conditional"].run(cell)
+        assert abs(row["estimate"] - row["truth"]) < 0.05
 
 
 # Trust

@@ -8,6 +8,7 @@ import pickle
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -562,3 +563,29 @@ def test_all_is_what_is_there() -> None:
     assert sorted(tasks.__all__) == list(tasks.__all__)
     assert all(hasattr(tasks, name) for name in tasks.__all__)
     assert all(hasattr(maps, name) for name in maps.__all__)
+
+
+MIXED = tasks.mixed_tasks()
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_mixed_columns_have_their_information_and_a_ratio_of_mean_one(name: str) -> None:
+    task = MIXED[name]
+    x, y = task.sample(20 * N, seed=3)
+    ratio = task.log_ratio(x, y)
+    assert abs(ratio.mean() - task.mi) < Z * ratio.std() / np.sqrt(len(x))
+    unpaired = np.exp(task.log_ratio(x, np.roll(y, 1, axis=0)))
+    assert abs(unpaired.mean() - 1) < Z * unpaired.std() / np.sqrt(len(x))
+
+
+def test_the_information_of_columns_side_by_side_adds_up() -> None:
+    parts = [task.mi for name, task in MIXED.items() if name != "mixed"]
+    assert MIXED["mixed"].mi == pytest.approx(sum(parts))
+
+
+def test_labels_become_categories() -> None:
+    task = MIXED["mixed"]
+    x, _ = task.sample(100, seed=0)
+    frame = tasks.labelled(x, task.labels_x)
+    assert [kind == pl.Enum for kind in frame.dtypes] == [True, True, False, False, False]
+    assert frame["column_0"].to_list() == [str(int(code)) for code in x[:, 0]]

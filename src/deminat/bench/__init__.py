@@ -1,6 +1,7 @@
 """Speed and accuracy, measured by a command: `deminat bench NAME`."""
 
 from .accuracy import ACCURACY
+from .columns import COLUMNS
 from .images import IMAGES
 from .ruler import RULER
 from .runner import Bench, narrowed, run_bench
@@ -14,6 +15,7 @@ BENCHES: dict[str, Bench] = {
     "cells": CELLS,
     **ACCURACY,
     **RULER,
+    **COLUMNS,
     "trust": TRUST,
     "infomax": IMAGES,
 }

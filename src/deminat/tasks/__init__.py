@@ -19,6 +19,7 @@ from deminat.tasks.bmi import bmi_tasks
 from deminat.tasks.gaussian import cubic, gaussian, normal
 from deminat.tasks.images import rotated_cubic, spiral
 from deminat.tasks.maps import Map
+from deminat.tasks.mixed import labelled, mixed_tasks
 from deminat.tasks.mixture import mixture
 from deminat.tasks.student import correlated_student, student
 from deminat.tasks.task import Task
@@ -34,7 +35,9 @@ __all__ = [
     "cubic",
     "gaussian",
     "get",
+    "labelled",
     "maps",
+    "mixed_tasks",
     "mixture",
     "names",
     "normal",

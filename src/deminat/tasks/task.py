@@ -32,6 +32,8 @@ class Task:
         dim_y: Columns of y.
         draw: Returns n pairs, (n, dim_x) and (n, dim_y), from a generator.
         score: Returns the log ratio (n,) of checked rows.
+        labels_x: Columns of x that hold codes of categories rather than quantities.
+        labels_y: The same of y.
     """
 
     name: str
@@ -40,6 +42,8 @@ class Task:
     dim_y: int
     draw: Callable[[int, np.random.Generator], tuple[Array, Array]] = field(repr=False)
     score: Callable[[Array, Array], Array] = field(repr=False)
+    labels_x: tuple[int, ...] = ()
+    labels_y: tuple[int, ...] = ()
 
     def sample(self, n: int, seed: int | np.random.Generator) -> tuple[Array, Array]:
         """Return `n` joint pairs: x (n, dim_x) and y (n, dim_y), float64."""
