@@ -372,7 +372,8 @@ def promised(promise, **row):
         ("given", {"rejected": 8}, {"rejected": 9}),
         ("given", {"rejected": 3}, {"rejected": 2}),
         ("bound", {"rejected": 5}, {"rejected": 6}),
-        ("interval", {"rejected": 10}, {"rejected": 11}),
+        ("interval", {"rejected": 10, "alarmed": 5}, {"rejected": 11, "alarmed": 5}),
+        ("interval", {"rejected": 10, "alarmed": 5}, {"rejected": 10, "alarmed": 6}),
         ("outside", {"rejected": 20, "warned": 19}, {"rejected": 20, "warned": 18}),
         ("time", {"ratio": 1.9}, {"ratio": 2.1}),
     ],
@@ -401,6 +402,11 @@ def test_every_promise_can_be_run(promise, monkeypatch):
     row = BENCHES["trust"].run({**cells[0], "n": 200})
     assert row["runs"] == 2
     assert 0 <= row["rejected"] <= 2
+
+
+def test_false_warnings_are_named():
+    row = {"rejected": 0, "alarmed": 2, "codes": "copies copies range"}
+    assert promised("interval", **row)[-1].endswith("100 runs: copies 2, range 1")
 
 
 def test_runs_of_batches_differ():

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from .pairs import Batch
 
 __all__ = [
+    "FEW_INPUTS",
     "ClosedForm",
     "ConvCritic",
     "CriticFactory",
@@ -36,6 +37,7 @@ __all__ = [
 Shape = tuple[int, ...]
 CriticFactory = Callable[[Shape, Shape], nn.Module]
 
+FEW_INPUTS = 7  # a side, as two columns have with their views: narrow networks suffice
 _TABLE = 8  # rows a partner up to which all scores are cheaper than the few that are wanted
 _ROWS_AT_ONCE = 1 << 12  # of a forward pass without gradient: bounds its memory
 
@@ -69,8 +71,8 @@ class SeparableCritic(nn.Module):
     Args:
         x_shape: Shape of one x; flattened.
         y_shape: Shape of one y; flattened.
-        hidden: Units of each hidden layer, on each side; `None` takes three layers of 128, or two
-            of 32 where there are no more than 4 inputs a side.
+        hidden: Units of each hidden layer, on each side; `None` takes three layers of 128, of 64
+            where no side has more than 7 inputs, and two of 32 where none has more than 4.
         rank: Length of u and v.
     """
 
@@ -83,8 +85,8 @@ class SeparableCritic(nn.Module):
     ):
         super().__init__()
         if hidden is None:
-            few = max(math.prod(x_shape), math.prod(y_shape)) <= 4
-            hidden = (32, 32) if few else (128, 128, 128)
+            inputs = max(math.prod(x_shape), math.prod(y_shape))
+            hidden = (32, 32) if inputs <= 4 else (64,) * 3 if inputs <= FEW_INPUTS else (128,) * 3
         self.u = _fully_connected([math.prod(x_shape), *hidden, rank + 1], nn.SiLU)
         self.v = _fully_connected([math.prod(y_shape), *hidden, rank + 1], nn.SiLU)
         for last in list(self.u.parameters())[-2:]:

@@ -28,6 +28,8 @@ from .training import History, Progress, share_of
 
 __all__ = ["CrossFit", "FittedOnPairs", "cross_fit"]
 
+_TAG = 0xF01D  # rows may have been drawn by the stream of the seed alone
+
 
 class FittedOnPairs(Protocol):
     """What `cross_fit` needs of an estimator; scikit-learn's `clone` must take it too."""
@@ -110,7 +112,7 @@ def cross_fit(
         n_jobs: Processes to use, as in joblib; the outcome does not depend on it.
         progress: Called with the share of the work that is done.
     """
-    rng = np.random.default_rng(estimator.seed)
+    rng = np.random.default_rng([_TAG, estimator.seed])
     parts = folds(len(sample), count, rng, sample.labels, sample.times)
     seeds = np.random.SeedSequence(estimator.seed).generate_state(count).tolist()
     k = min(k, *(len(part) - 1 for part in parts))

@@ -40,7 +40,8 @@ __all__ = [
 Tables = NDArray[np.float64]
 
 _COUPLE = 2
-_TAG = 0xC0B1E  # nobody has shuffled the rows by this stream before
+# Rows may have been drawn, or shuffled, by the stream of the seed alone: these are nobody's.
+_TAG, _TAG_HELD = 0xC0B1E, 0x4E1D
 _DRAWS = 8  # of one row from each group, at most
 _AT_ONCE = 1 << 12  # bounds the memory
 _DIGITS = 6  # of a loss in a curve
@@ -127,7 +128,7 @@ def hold_out(
     """Return the rows to train on and, for early stopping, the rows held out of them."""
     if stopping is None:
         return sample, None
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([_TAG_HELD, seed])
     about = sample.labels, sample.times, sample.gap
     rows, held = split_off(len(sample), stopping.held_out, rng, *about)
     return sample.take(rows), sample.take(held)

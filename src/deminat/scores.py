@@ -17,6 +17,7 @@ __all__ = ["Scores", "cautions", "from_pointwise", "held_out_loss", "read", "sta
 
 _UNDERPOWERED = 500
 _GROUPS = 50
+_TAG = 0x6209  # rows may have been drawn by a stream of a plain seed
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def standard_error(
     count = int(units.max()) + 1
     parts = min(_GROUPS, count)
     part_of = np.empty(count, dtype=np.int64)
-    part_of[np.random.default_rng(0).permutation(count)] = np.arange(count) * parts // count
+    part_of[np.random.default_rng(_TAG).permutation(count)] = np.arange(count) * parts // count
     groups = [np.flatnonzero(part_of[units] == part) for part in range(parts)]
     keep = torch.ones(n, dtype=torch.bool)
     left_out = []

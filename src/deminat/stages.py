@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from .critics import (
+    FEW_INPUTS,
     CriticFactory,
     MLPCritic,
     StagedCritic,
@@ -35,8 +36,10 @@ from .training import History, Progress, Training, share_of, train
 __all__ = ["Course", "Lesson", "Stage", "grow"]
 
 _CHANCE = 0.2  # nats of loss that chance may gain, times the rows that it is measured by
-_CONCAT = (128, 128)
+_CONCAT = 128, 128
+_CONCAT_OF_FEW = 64, 64  # inputs: wider learns no more there, and takes twice as long
 _FIRST = 0.4  # share of the steps that the first stage takes
+_OF_FEW = 0.5  # share of the steps that separable critics of few inputs take
 _HOPE = 3  # looks that a separable critic has to show a gain
 _NEGATIVES = 4  # partners a pair in training, where each costs a pass through the critic
 
@@ -203,13 +206,16 @@ def grow(
         progress: Called with the share of the work that is done.
     """
     known = lesson.mapped(*[lambda a: a[:, a.shape[1] - halves :]] * 2)
+    x_shape, y_shape = ((a.shape[1] - halves,) for a in (lesson.x, lesson.y))
+    few = max(*x_shape, *y_shape) <= FEW_INPUTS
     kept: list[tuple[nn.Module, Stage]] = []
     histories = []
     for i, stage in enumerate(stages):
         critic = StartedCritic(factory((len(stage.x),), (len(stage.y),)), known.x.shape[1])
         seen = lesson.mapped(*_taking(stage)).beside(known)
         part = share_of(progress, i, len(stages) + 1)
-        taught = course.share(i, len(stages) + 1).shortened(_FIRST if i == 0 else 1)
+        part_of_steps = (_FIRST if i == 0 else 1) * (_OF_FEW if few else 1)
+        taught = course.share(i, len(stages) + 1).shortened(part_of_steps)
         history = taught.teach(critic, seen, part)
         histories.append(replace(history, chose=stage.name))
         if history.best_step > 0:
@@ -218,8 +224,8 @@ def grow(
                 known = seen.mapped(critic.left, critic.right)
     columns = [stage.x for _, stage in kept], [stage.y for _, stage in kept]
     staged = StagedCritic([critic for critic, _ in kept], *columns, halves)
-    x_shape, y_shape = ((a.shape[1] - halves,) for a in (lesson.x, lesson.y))
-    concat = StartedCritic(_silenced(MLPCritic(x_shape, y_shape, _CONCAT)), known.x.shape[1])
+    pairs = _silenced(MLPCritic(x_shape, y_shape, _CONCAT_OF_FEW if few else _CONCAT))
+    concat = StartedCritic(pairs, known.x.shape[1])
     seen = lesson.mapped(*[lambda a: a[:, : a.shape[1] - halves]] * 2).beside(known).with_fewer()
     history = course.teach(concat, seen, share_of(progress, len(stages), len(stages) + 1))
     histories.append(replace(history, chose="pairs"))

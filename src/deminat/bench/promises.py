@@ -1,5 +1,6 @@
 """What `bench trust` must find: each promise, with how often it may be broken."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -58,10 +59,18 @@ def _of_power(rows: Sequence[Row]) -> list[str]:
 
 
 def _of_intervals(rows: Sequence[Row]) -> list[str]:
-    return [
+    lines = [
         f"{mark(share <= 0.10)} interval, {name}: covers the truth in {1 - share:.0%} (at least "
         f"90%), {runs} runs"
         for name, (share, runs) in _shares(rows).items()
+    ]
+    alarmed, runs = (sum(r[key] for r in rows) for key in ("alarmed", "runs"))
+    codes = Counter(code for r in rows for code in str(r.get("codes", "")).split())
+    found = ", ".join(f"{code} {count}" for code, count in codes.most_common())
+    return [
+        *lines,
+        f"{mark(alarmed <= 0.05 * runs)} warnings: {alarmed / runs:.1%} of data that deserve none "
+        f"have one (at most 5%), {runs} runs" + (f": {found}" if found else ""),
     ]
 
 

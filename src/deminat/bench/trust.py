@@ -9,7 +9,8 @@ promise was broken. Batches are small enough to be resumed, and large enough for
 - `power`: a correlation of .3;
 - `given`: x and y that are independent given z, tested given z at 5%;
 - `interval`: 95% intervals of the default recipe that cover the truth, for data like those they
-  were made for, and `outside`: how often one that misses it carries a warning;
+  were made for and that deserve no warning, and how often there is one all the same; `outside`: how
+  often an interval that misses the truth carries a warning;
 - `bound`: lower bounds above the truth, by quick critics and by critics that know their training
   rows by heart;
 - `time`: an estimate with all that comes with it, over its trainings alone.
@@ -224,6 +225,8 @@ def _interval(cell: Cell) -> Row:
         "runs": len(results),
         "rejected": int(missed.sum()),
         "warned": sum(bool(r.warnings) for r, miss in zip(results, missed, strict=True) if miss),
+        "alarmed": sum(bool(r.warnings) for r in results),
+        "codes": " ".join(sorted(w.code for r in results for w in r.warnings)),
         "truth": task.mi,
         "mean": float(np.mean([r.mi for r in results])),
         "width": float((high - low).mean()),
