@@ -35,6 +35,8 @@ from .training import History, Progress, Training, share_of, train
 
 __all__ = ["Course", "Lesson", "Stage", "grow"]
 
+Columns = Callable[[Tensor], Tensor]  # some of a table
+
 _CHANCE = 0.2  # nats of loss that chance may gain, times the rows that it is measured by
 _CONCAT = 128, 128
 _CONCAT_OF_FEW = 64, 64  # inputs: wider learns no more there, and takes twice as long
@@ -205,43 +207,53 @@ def grow(
         course: How to train.
         progress: Called with the share of the work that is done.
     """
-    known = lesson.mapped(*[lambda a: a[:, a.shape[1] - halves :]] * 2)
-    x_shape, y_shape = ((a.shape[1] - halves,) for a in (lesson.x, lesson.y))
-    few = max(*x_shape, *y_shape) <= FEW_INPUTS
+    seen, known = lesson.mapped(*_first(halves)), lesson.mapped(*_last(halves))
+    few = max(seen.x.shape[1], seen.y.shape[1]) <= FEW_INPUTS
+    count = len(stages) + 1
     kept: list[tuple[nn.Module, Stage]] = []
     histories = []
     for i, stage in enumerate(stages):
         critic = StartedCritic(factory((len(stage.x),), (len(stage.y),)), known.x.shape[1])
-        seen = lesson.mapped(*_taking(stage)).beside(known)
-        part = share_of(progress, i, len(stages) + 1)
-        part_of_steps = (_FIRST if i == 0 else 1) * (_OF_FEW if few else 1)
-        taught = course.share(i, len(stages) + 1).shortened(part_of_steps)
-        history = taught.teach(critic, seen, part)
+        own = lesson.mapped(*_taking(stage)).beside(known)
+        part = (_FIRST if i == 0 else 1) * (_OF_FEW if few else 1)
+        taught = course.share(i, count).shortened(part)
+        history = taught.teach(critic, own, share_of(progress, i, count))
         histories.append(replace(history, chose=stage.name))
         if history.best_step > 0:
             kept.append((critic.critic, stage))
             with torch.no_grad():
-                known = seen.mapped(critic.left, critic.right)
+                known = own.mapped(critic.left, critic.right)
     columns = [stage.x for _, stage in kept], [stage.y for _, stage in kept]
     staged = StagedCritic([critic for critic, _ in kept], *columns, halves)
-    pairs = _silenced(MLPCritic(x_shape, y_shape, _CONCAT_OF_FEW if few else _CONCAT))
-    concat = StartedCritic(pairs, known.x.shape[1])
-    seen = lesson.mapped(*[lambda a: a[:, : a.shape[1] - halves]] * 2).beside(known).with_fewer()
-    history = course.teach(concat, seen, share_of(progress, len(stages), len(stages) + 1))
+    pairs = _silent(seen, _CONCAT_OF_FEW if few else _CONCAT)
+    own = seen.beside(known).with_fewer()
+    part_done = share_of(progress, len(stages), count)
+    history = course.teach(StartedCritic(pairs, known.x.shape[1]), own, part_done)
     histories.append(replace(history, chose="pairs"))
     if history.best_step == 0:
         return staged, _joined(histories)
-    return SumCritic(staged, concat.critic), _joined(histories)
+    return SumCritic(staged, pairs), _joined(histories)
 
 
-def _silenced(critic: MLPCritic) -> MLPCritic:
-    """Return the critic with its last layer at zero: it says nothing until it has learnt."""
+def _silent(seen: Lesson, hidden: Sequence[int]) -> MLPCritic:
+    """Return a critic of pairs with its last layer at zero: it says nothing until it has learnt."""
+    critic = MLPCritic(tuple(seen.x.shape[1:]), tuple(seen.y.shape[1:]), hidden)
     for weight in list(critic.parameters())[-2:]:
         nn.init.zeros_(weight)
     return critic
 
 
-def _taking(stage: Stage) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+def _first(halves: int) -> tuple[Columns, Columns]:
+    """Return what takes the columns of both sides without those of the start."""
+    return (lambda a: a[:, : a.shape[1] - halves],) * 2
+
+
+def _last(halves: int) -> tuple[Columns, Columns]:
+    """Return what takes the columns of the start."""
+    return (lambda a: a[:, a.shape[1] - halves :],) * 2
+
+
+def _taking(stage: Stage) -> tuple[Columns, Columns]:
     return lambda x: x[:, stage.x], lambda y: y[:, stage.y]
 
 
