@@ -37,7 +37,7 @@ __all__ = [
 Shape = tuple[int, ...]
 CriticFactory = Callable[[Shape, Shape], nn.Module]
 
-FEW_INPUTS = 7  # a side, as two columns have with their views: narrow networks suffice
+FEW_INPUTS = 5  # a side, as one column has with its views: narrow networks suffice
 _TABLE = 8  # rows a partner up to which all scores are cheaper than the few that are wanted
 _ROWS_AT_ONCE = 1 << 12  # of a forward pass without gradient: bounds its memory
 
@@ -72,7 +72,7 @@ class SeparableCritic(nn.Module):
         x_shape: Shape of one x; flattened.
         y_shape: Shape of one y; flattened.
         hidden: Units of each hidden layer, on each side; `None` takes three layers of 128, of 64
-            where no side has more than 7 inputs, and two of 32 where none has more than 4.
+            where no side has more than 5 inputs, and two of 32 where none has more than 4.
         rank: Length of u and v.
     """
 
