@@ -22,6 +22,8 @@ from .options import (
     Order,
     Preset,
     Report,
+    Resume,
+    Save,
     Seed,
     Skip,
     Unit,
@@ -29,12 +31,13 @@ from .options import (
     Y,
     YFile,
 )
+from .runs import check_place, finished, keeping
 from .screen import progress, say, table
 
 if TYPE_CHECKING:
     from ..results import Caution, MIResult
 
-__all__ = ["check", "estimate", "independence"]
+__all__ = ["check", "estimate", "independence", "read_sides"]
 
 _LONGEST = 300  # characters of a path on the screen
 _TOLD = "preset", "categorical", "groups", "order"  # options that a report names
@@ -65,6 +68,8 @@ def estimate(
         float | None, typer.Option(help="Seconds to take at most; fewer are less accurate.")
     ] = None,
     report: Report = None,
+    save: Save = None,
+    resume: Resume = False,
     as_json: Json = False,
 ) -> None:
     """Estimate the mutual information of columns of a file, or of two files.
@@ -76,14 +81,20 @@ def estimate(
     deminat estimate cells.parquet --x raf --y erk --given mek
 
     deminat estimate cells.parquet --x raf --y mek --report report.html
+
+    deminat estimate cells.parquet --x raf --y mek --save run --resume
     """
     if report is not None:
         from ..report import place
 
         place(report)  # refused now, not after minutes of work
     within = "" if budget is None else f" within {budget:g} s"
-    with progress(f"estimating{within}", remaining=jobs == 1) as share:
-        x_side, y_side, known = _read(file, y_file, x, y, categorical, given)
+    with (
+        keeping(context, save, resume, method or [Method.DEMI]) as checkpoint,
+        progress(f"estimating{within}", remaining=jobs == 1) as share,
+    ):
+        check_place(save)
+        x_side, y_side, known = read_sides(file, y_file, x, y, categorical, given)
         beside = _beside(file, y_file, groups, order)
         from ..api import compare  # late: torch takes seconds
 
@@ -99,9 +110,12 @@ def estimate(
             budget=budget,
             progress=share,
             given=known,
+            checkpoint=checkpoint,
             **beside,
         )
     _show(results, unit, as_json)
+    if save is not None:
+        finished(results[0], save)
     if report is not None:
         _report(report, results, unit, context)
 
@@ -130,7 +144,7 @@ def independence(
     deminat test visits.csv --x dose --y pulse --groups patient
     """
     with progress("testing"):
-        x_side, y_side, known = _read(file, y_file, x, y, categorical, given)
+        x_side, y_side, known = read_sides(file, y_file, x, y, categorical, given)
         beside = _beside(file, y_file, groups, order)
         from ..inference import independence_test  # late: torch takes seconds
 
@@ -177,7 +191,7 @@ def check(
     deminat check cells.parquet --x raf --y mek
     """
     with progress("checking") as share:
-        *pair, _ = _read(file, y_file, x, y, categorical)
+        *pair, _ = read_sides(file, y_file, x, y, categorical)
         beside = _beside(file, y_file, groups, order)
         from ..checks import check as checked  # late: torch takes seconds
 
@@ -216,7 +230,7 @@ def _line(told: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _read(
+def read_sides(
     file: Path,
     y_file: Path | None,
     x: str | None,
