@@ -143,5 +143,5 @@ def test_without_tensorboard_it_says_how_to_install_it(monkeypatch):
 def test_a_folder_that_tensorboard_cannot_write_to_is_named(tmp_path):
     pytest.importorskip("tensorboard")
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DataError, match="cannot write to .*file"):
+    with pytest.raises(DataError, match=r"cannot write to .*file"):
         TensorBoard(tmp_path / "file").on_begin(0, 0)

@@ -179,7 +179,7 @@ def test_an_estimator_of_own_parts_is_refused_before_it_is_trained():
     for bad, name in ((Estimator(critic=Own), "Own"), (Estimator(scaling=OwnScaling), "OwnScal")):
         with pytest.raises(DataError, match=name):
             check_packable(bad)
-    with pytest.raises(DataError, match="partial|function|lambda"):
+    with pytest.raises(DataError, match="lambda"):
         check_packable(Estimator(critic=lambda x, y: MLPCritic(x, y), training=AUTO))
 
 

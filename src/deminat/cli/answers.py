@@ -1,6 +1,7 @@
 """Commands that answer questions about the user's own data: estimate, test, check."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -235,13 +236,14 @@ def read_sides(
     y_file: Path | None,
     x: str | None,
     y: str | None,
-    categorical: str,
+    categorical: str | Sequence[str],
     given: str | None = None,
 ) -> tuple[Any, Any, Any]:
     """Return both sides and what is given, from columns of one file or from two files."""
     from .. import files
 
-    labels = [name for name in categorical.split(",") if name]
+    names = categorical.split(",") if isinstance(categorical, str) else categorical
+    labels = [name for name in names if name]
     if y_file is None:
         first, second, *known = files.read(file, x, y, given=given, categorical=labels)
         return first, second, known[0] if known else None

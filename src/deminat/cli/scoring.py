@@ -56,7 +56,7 @@ def score(
         result = load(run)
         sources = result.model.sources
         asked = _asked(sources, (x, y, given)) if y_file is None else (x, y, given)
-        labels = categorical or ",".join(name for s in sources for name in s.categorical)
+        labels = categorical or [name for source in sources for name in source.categorical]
         sides = read_sides(file, y_file, *asked[:2], labels, asked[2])
         sides = tuple(_called(side, s) for side, s in zip(sides, (*sources, None), strict=False))
         scores = result.log_ratio(*sides, nan=nan.value)
