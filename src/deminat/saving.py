@@ -66,7 +66,7 @@ def load(folder: PathLike[str] | str) -> MIResult:
         ...     estimate(x, x + rng.normal(size=500), method="gaussian").save(folder)
         ...     result = load(folder)
         >>> result.log_ratio([0.0, 2.0], [0.0, -2.0]).round(1).tolist()
-        [0.3, -5.2]
+        [0.4, -7.5]
     """
     folder = Path(folder)
     files = _manifest(folder)
