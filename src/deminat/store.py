@@ -176,12 +176,13 @@ def replaced(path: Path, write: Callable[[Path], Any]) -> None:
 
 
 def _settled(folder: Path) -> None:
-    """Let a name in a folder outlive a loss of power, as its file does."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    """Let a name in a folder outlive a loss of power, as its file does, where systems can."""
+    with suppress(OSError):  # Windows opens no folders, and some networks force none to disk
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def digest_of(data: bytes) -> str:
