@@ -17,6 +17,7 @@ SOURCE = Path(deminat.__file__).parent
 # The path of the data. A room may import those before it, never those after it.
 PATH = [
     "errors",
+    "store",
     "results",
     "arrays",
     "copies",
@@ -33,7 +34,9 @@ PATH = [
     "critics",
     "objectives",
     "descent",
+    "history",
     "training",
+    "tensorboard",
     "gradients",
     "scores",
     "fitting",
@@ -42,15 +45,19 @@ PATH = [
     "estimators",
     "flows",
     "classical",
+    "models",
+    "packing",
+    "saving",
     "inference",
     "runs",
+    "checkpoints",
+    "asking",
     "api",
     "checks",
     "selection",
     "infomax",
     "plotting",
     "doctor",
-    "store",
     "origin",
     "report",
     "sweeps",
@@ -62,8 +69,8 @@ PATH = [
 ]
 
 
-# A result that is asked for its own report asks the last room for it, when it is asked.
-AGAINST_THE_PATH = {("results", "report")}
+# A result that is asked for its own report, or to be saved, asks a later room, when it is asked.
+AGAINST_THE_PATH = {("results", "report"), ("results", "saving")}
 
 
 def room_of(path: Path) -> str:

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from .errors import DataError, TrainingError
     from .estimators import AUTO, PAPER, Estimator
     from .flows import GM
+    from .history import Callback
     from .inference import independence_test
     from .matrix import PairwiseResult, pairwise
     from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE
     from .reference import GaussianCopula, choose_start
     from .results import Caution, IndependenceResult, MIResult
+    from .saving import load
     from .selection import MISelector
+    from .tensorboard import TensorBoard
     from .training import EarlyStopping, Training
     from .transforms import RankToNormal, Robust, Standardize, Views
 
@@ -39,12 +42,15 @@ _ROOMS = {
     "errors": ("DataError", "TrainingError"),
     "estimators": ("AUTO", "PAPER", "Estimator"),
     "flows": ("GM",),
+    "history": ("Callback",),
     "inference": ("independence_test",),
     "matrix": ("PairwiseResult", "pairwise"),
     "objectives": ("CCMI", "DEMI", "JSD", "MINE", "NWJ", "SMILE", "InfoNCE"),
     "reference": ("GaussianCopula", "choose_start"),
     "results": ("Caution", "IndependenceResult", "MIResult"),
+    "saving": ("load",),
     "selection": ("MISelector",),
+    "tensorboard": ("TensorBoard",),
     "training": ("EarlyStopping", "Training"),
     "transforms": ("RankToNormal", "Robust", "Standardize", "Views"),
 }
@@ -62,6 +68,7 @@ __all__ = [
     "NWJ",
     "PAPER",
     "SMILE",
+    "Callback",
     "Caution",
     "Check",
     "ConvCritic",
@@ -80,6 +87,7 @@ __all__ = [
     "Robust",
     "SeparableCritic",
     "Standardize",
+    "TensorBoard",
     "Training",
     "TrainingError",
     "Views",
@@ -91,6 +99,7 @@ __all__ = [
     "estimate",
     "independence_test",
     "infomax",
+    "load",
     "pairwise",
     "tasks",
 ]

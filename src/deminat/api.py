@@ -8,22 +8,26 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from typing import Any, Literal, Protocol, Self, get_args
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from .asking import given_z, plain, told
+from .checkpoints import Checkpoint, kept_in
 from .classical import KSG, Gaussian
 from .critics import ConvCritic, MLPCritic
-from .errors import DataError
 from .estimators import AUTO, PAPER, Estimator
 from .flows import FLOW_PAPER, GM
-from .inference import Assessor, beyond, judged_given, quick
+from .history import Callback
+from .inference import Assessor, quick
 from .inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given
+from .models import Fitted, Source
 from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE, Objective
+from .packing import check_packable
 from .results import Caution, MIResult
-from .runs import described
 from .scores import from_pointwise
 from .training import Progress, share_of
 from .transforms import Standardize
@@ -99,6 +103,8 @@ def estimate(
     n_jobs: int = 1,
     budget: float | None = None,
     progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: PathLike[str] | str | None = None,
 ) -> MIResult:
     """Estimate how much x tells about y: their mutual information in nats.
 
@@ -127,11 +133,16 @@ def estimate(
         budget: Seconds to take at most, or a little more; what is found by then depends on the
             machine.
         progress: Called now and then with the share of the work that is done, 0 to 1.
+        callbacks: Told of each step of each training, such as `TensorBoard("logs")`; see
+            `Callback`. With several processes they are told when a fold is finished.
+        checkpoint: A folder where each finished fold is kept at once. The same call goes on from
+            there after a kill, and gives the same answer; other data or settings are refused.
 
     Returns:
         An `MIResult`: `.mi` in nats, `.bits`, `.interval`, `.p_value`, `.lower_bound`,
         `.standard_error`, `.pointwise`, `.n`, `.method`, `.warnings`, `.diagnostics`; printed, it
-        is one line. Methods that train nothing have neither interval nor p-value nor lower bound,
+        is one line. `.log_ratio(x_new, y_new)` scores new rows, `.save(folder)` keeps it. Methods
+        that train nothing have neither interval nor p-value nor lower bound,
         and those whose estimate is no mean log ratio no interval: see `independence_test`.
 
     Examples:
@@ -156,6 +167,8 @@ def estimate(
         n_jobs=n_jobs,
         budget=budget,
         progress=progress,
+        callbacks=callbacks,
+        checkpoint=checkpoint,
     )
     return result
 
@@ -175,6 +188,8 @@ def compare(
     n_jobs: int = 1,
     budget: float | None = None,
     progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: PathLike[str] | str | None = None,
 ) -> list[MIResult]:
     """Estimate the mutual information of x and y by several methods, in their order.
 
@@ -185,27 +200,23 @@ def compare(
         raise ValueError(f"folds must be at least 2, got {folds!r}")
     if budget is not None and not budget > 0:
         raise ValueError(f"budget must be seconds, above 0; got {budget!r}")
-    ask = partial(_compared, methods=methods, preset=preset, folds=folds, seed=seed, n_jobs=n_jobs)
     rows = {"groups": groups, "order": order, "nan": nan, "least": LEAST_PAIRS}
+    settings: dict[str, Any] = {"methods": methods, "preset": preset, "folds": folds, "seed": seed}
     if given is None:
-        sample = as_sample(x, y, **rows).without_constants()
-        return ask(sample, Assessor(sample, seed), budget=budget, progress=progress)
-    both, known, pair = (s.without_constants() for s in as_samples_given(x, y, given, **rows))
-    half = None if budget is None else budget / 2
-    of_both, of_known = (
-        ask(s, Assessor(s, seed, test=False), budget=half, progress=share_of(progress, i, 2))
-        for i, s in enumerate((both, known))
-    )
-    p_value = _p_value_given(pair, known, seed)
-    results = [beyond(a, b, pair, p_value) for a, b in zip(of_both, of_known, strict=True)]
-    return [_told(result, pair, seed, known) for result in results]
-
-
-def _p_value_given(pair: Sample, known: Sample, seed: int) -> float | None:
-    try:
-        return judged_given(pair, known.y, seed=seed).p_value
-    except DataError:  # few rows, or a series, have an estimate all the same
-        return None
+        samples: tuple[Sample, ...] = (as_sample(x, y, **rows),)
+    else:
+        samples = as_samples_given(x, y, given, **rows)
+    shapes = [sample.y.shape[1:] for sample in samples]
+    about = {**settings, "budget": budget, "columns": shapes}
+    with kept_in(checkpoint, samples[0], about) as keep:
+        ask = partial(_compared, **settings, n_jobs=n_jobs, callbacks=callbacks, keep=keep)
+        if given is None:
+            results = plain(ask, samples[0], seed, budget, progress)
+        else:
+            results = given_z(ask, samples, seed, budget, progress)
+    sources = tuple(Source.of(side) for side in (x, y, given) if side is not None)
+    results = [replace(r, model=r.model and Fitted(sources, *r.model)) for r in results]
+    return results if keep is None else [keep.told(result) for result in results]
 
 
 def _compared(
@@ -219,21 +230,28 @@ def _compared(
     n_jobs: int,
     budget: float | None,
     progress: Progress | None,
+    callbacks: Sequence[Callback],
+    keep: Checkpoint | None,
+    part: str,
 ) -> list[MIResult]:
-    """Return the answers of several methods on a checked sample."""
+    """Return the answers of several methods on a checked sample, with the members of each."""
     estimators = [estimator_for(method, preset, sample, seed) for method in methods]
     if sample.is_constant():
         nothing = np.zeros(len(sample))
         same = [from_pointwise(nothing, e.name, sample.warnings) for e in estimators]
-        return [_told(result, sample, seed) for result in same]
+        return [replace(told(result, sample, seed), model=()) for result in same]
+    if keep is not None:
+        for estimator in estimators:
+            check_packable(estimator)
     estimators = _within(budget, estimators, folds, n_jobs)
     trainings = list(_by_training(estimators).values())
     results: dict[int, MIResult] = {}
     for i, members in enumerate(trainings):
         how = {"folds": folds, "n_jobs": n_jobs, "progress": share_of(progress, i, len(trainings))}
-        answers = _measure([estimators[j] for j in members], sample, assess, **how)
+        heard = {"callbacks": callbacks, "keeper": keep and keep.part(f"{part}-{i}")}
+        answers = _measure([estimators[j] for j in members], sample, assess, how, heard)
         results.update(zip(members, answers, strict=True))
-    return [_told(results[j], sample, getattr(e, "seed", seed)) for j, e in enumerate(estimators)]
+    return [told(results[j], sample, getattr(e, "seed", seed)) for j, e in enumerate(estimators)]
 
 
 def estimator_for(
@@ -311,25 +329,25 @@ def _by_training(estimators: Sequence[MIEstimator]) -> dict[Any, list[int]]:
 
 
 def _measure(
-    group: Sequence[MIEstimator], sample: Sample, assess: Assessor, **how: Any
+    group: Sequence[MIEstimator],
+    sample: Sample,
+    assess: Assessor,
+    how: dict[str, Any],
+    heard: dict[str, Any],
 ) -> list[MIResult]:
-    """Return the answers of estimators that share one training."""
+    """Return the answers of estimators that share one training, with its members."""
     first = group[0]
     if isinstance(first, GM):
-        fit = first.cross_fit(sample, **how)
-        return [assess(first.reading(fit, sample), fit)]
-    if isinstance(first, Estimator):
-        fit = first.cross_fit(sample, **how)
+        fit = first.cross_fit(sample, **how, **heard)
+        results = [assess(first.reading(fit, sample), fit)]
+    elif isinstance(first, Estimator):
+        fit = first.cross_fit(sample, **how, **heard)
         objectives = [e.objective for e in group if isinstance(e, Estimator)]
-        results = zip(first.readings(fit, objectives, sample), objectives, strict=True)
-        return [assess(result, fit, isinstance(o, DEMI | JSD)) for result, o in results]
-    return [_ungrouped(first.measure(sample, **how), sample)]
-
-
-def _told(result: MIResult, sample: Sample, seed: int, known: Sample | None = None) -> MIResult:
-    """Return a result that knows of what and by which seed it is."""
-    run = {"run": described(sample, seed, known)}
-    return replace(result, diagnostics={**result.diagnostics, **run})
+        readings = zip(first.readings(fit, objectives, sample), objectives, strict=True)
+        results = [assess(result, fit, isinstance(o, DEMI | JSD)) for result, o in readings]
+    else:
+        return [_ungrouped(first.measure(sample, **how), sample)]
+    return [replace(result, model=fit.models) for result in results]
 
 
 def _ungrouped(result: MIResult, sample: Sample) -> MIResult:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .errors import DataError, printable
 
-__all__ = ["as_column", "as_rows"]
+__all__ = ["as_column", "as_rows", "columns_of"]
 
 
 def as_rows(value: Any, side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
@@ -149,3 +149,15 @@ def as_column(value: Any, keep: NDArray[np.bool_], name: str) -> NDArray[Any]:
             f"{name} has shape {column.shape}; pass one value for each of the {len(keep)} rows"
         )
     return np.asarray(column[keep])
+
+
+def columns_of(value: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the columns of a frame or series, and of those that are categories."""
+    frame = nw.from_native(value, pass_through=True, eager_only=True, allow_series=True)
+    if isinstance(frame, nw.Series):
+        frame = frame.to_frame()
+    if not isinstance(frame, nw.DataFrame):
+        return (), ()
+    kinds = frame.schema.items()
+    labels = tuple(str(n) for n, kind in kinds if isinstance(kind, nw.Categorical | nw.Enum))
+    return tuple(map(str, frame.columns)), labels

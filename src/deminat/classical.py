@@ -16,7 +16,7 @@ canonical correlations, and at least a start elsewhere. With rank-to-normal marg
 information of a Gaussian copula, whatever the marginals are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -80,7 +80,11 @@ class KSG(BaseEstimator):  # type: ignore[misc]
     def log_ratio(self, x: Any, y: Any) -> Array:
         """Return the local information (n,) of pairs, in nats."""
         check_is_fitted(self)
-        return self._local(*self._mapped(as_sample(x, y, least=1)), own=False)
+        return self.joint(as_sample(x, y, least=1))
+
+    def joint(self, sample: Sample) -> Array:
+        """Return the same of a checked sample."""
+        return self._local(*self._mapped(sample), own=False)
 
     def estimate(self, x: Any, y: Any) -> MIResult:
         """Return the mutual information of pairs, with neighbours from the fitted ones."""
@@ -104,7 +108,8 @@ class KSG(BaseEstimator):  # type: ignore[misc]
         fitted = clone(self).fit(once.x, once.y)
         pointwise = fitted._local(*fitted.reference_, own=True)[back]
         figures = {"scaling": type(fitted.maps_[0]).__name__}
-        return from_pointwise(pointwise, self.name, sample.warnings, figures)
+        result = from_pointwise(pointwise, self.name, sample.warnings, figures)
+        return replace(result, model=(fitted,))
 
     def _mapped(self, sample: Sample) -> Sides:
         self.schema_.check(sample)
@@ -171,7 +176,11 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
     def log_ratio(self, x: Any, y: Any) -> Array:
         """Return the log ratio (n,) of pairs, in nats, were they jointly normal."""
         check_is_fitted(self)
-        x, y = self._mapped(as_sample(x, y, least=1))
+        return self.joint(as_sample(x, y, least=1))
+
+    def joint(self, sample: Sample) -> Array:
+        """Return the same of a checked sample."""
+        x, y = self._mapped(sample)
         p = (x - self.means_[0]) @ self.directions_[0]
         q = (y - self.means_[1]) @ self.directions_[1]
         r = self.correlations_
@@ -201,7 +210,8 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
             "canonical_correlations": fitted.correlations_.tolist(),
             "scaling": type(fitted.maps_[0]).__name__,
         }
-        return from_pointwise(pointwise, self.name, warnings, figures)
+        result = from_pointwise(pointwise, self.name, warnings, figures)
+        return replace(result, model=(fitted,))
 
     def _mapped(self, sample: Sample) -> Sides:
         self.schema_.check(sample)

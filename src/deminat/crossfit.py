@@ -11,6 +11,7 @@ References:
     Akaike (1974), A new look at the statistical model identification.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -21,12 +22,13 @@ from sklearn.base import clone
 
 from .errors import DataError
 from .fitting import Tables, told
+from .history import Callback, History, Recorder, listening
 from .inputs import Sample
 from .scores import Scores
 from .splits import folds, others
-from .training import History, Progress, share_of
+from .training import Progress, share_of
 
-__all__ = ["CrossFit", "FittedOnPairs", "cross_fit"]
+__all__ = ["CrossFit", "FittedOnPairs", "Fold", "Keeper", "cross_fit"]
 
 _TAG = 0xF01D  # rows may have been drawn by the stream of the seed alone
 
@@ -59,6 +61,39 @@ class FittedOnPairs(Protocol):
 
 
 @dataclass(frozen=True)
+class Fold:
+    """What a model says of the rows that it was not trained on, and of those that it was.
+
+    Args:
+        scores: Of the pairs held out.
+        tables: (draws, couples, 2, 2) of couples of them.
+        training_mean: Mean joint score of the rows that it was given to train on, in nats.
+        start_mean: The same of the pairs held out, by what was known before any network.
+        history: Of the training.
+        model: The fitted estimator, or what is left of it to score pairs.
+    """
+
+    scores: Scores
+    tables: Tables
+    training_mean: float
+    start_mean: float
+    history: History
+    model: Any
+
+
+class Keeper(Protocol):
+    """Where folds are kept that are finished; other processes may put some there."""
+
+    def get(self, i: int) -> Fold | None:
+        """Return the i-th fold, if it is there."""
+        ...
+
+    def put(self, i: int, fold: Fold) -> None:
+        """Keep the i-th fold."""
+        ...
+
+
+@dataclass(frozen=True)
 class CrossFit:
     """Each pair of a sample scored by a model that never saw it.
 
@@ -69,6 +104,7 @@ class CrossFit:
         training_means: The same of the rows that its model was given to train on.
         start_means: The same of each fold, by what was known before any network.
         tables: (draws, couples, 2, 2) of each fold: each x of a couple of rows with each y.
+        models: Of each fold, with a method `joint`.
     """
 
     scores: Scores
@@ -77,6 +113,7 @@ class CrossFit:
     training_means: tuple[float, ...]
     start_means: tuple[float, ...]
     tables: tuple[Tables, ...]
+    models: tuple[Any, ...] = ()
 
     @property
     def optimism(self) -> float:
@@ -101,6 +138,8 @@ def cross_fit(
     k: int = 16,
     n_jobs: int = 1,
     progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
+    keeper: Keeper | None = None,
 ) -> CrossFit:
     """Train once per fold, on the others, and score every pair by the critic it is new to.
 
@@ -111,6 +150,8 @@ def cross_fit(
         k: Unpaired partners to score for each pair, all from its own fold.
         n_jobs: Processes to use, as in joblib; the outcome does not depend on it.
         progress: Called with the share of the work that is done.
+        callbacks: Told of each training.
+        keeper: Has folds that were finished before, which are not trained again.
     """
     rng = np.random.default_rng([_TAG, estimator.seed])
     parts = folds(len(sample), count, rng, sample.labels, sample.times)
@@ -119,8 +160,13 @@ def cross_fit(
     if k < 1:
         raise DataError(f"{len(sample)} pairs are too few for {count} folds; use fewer folds")
     alone = n_jobs == 1
+    known = [None if keeper is None else keeper.get(i) for i in range(count)]
     jobs = (
-        delayed(_fit_and_score)(
+        delayed(_finish)(
+            i,
+            keeper,
+            callbacks if alone else (),
+            None if alone or not callbacks else Recorder(),
             clone(estimator).set_params(seed=fold_seed),
             sample,
             part,
@@ -128,11 +174,13 @@ def cross_fit(
             share_of(progress, i, count) if alone else None,
         )
         for i, (part, fold_seed) in enumerate(zip(parts, seeds, strict=True))
+        if known[i] is None
     )
     joint, product = np.empty(len(sample)), np.empty((len(sample), k))
     fits = []
-    outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    for i, (part, fit) in enumerate(zip(parts, outcomes, strict=True)):
+    outcomes = iter(Parallel(n_jobs=n_jobs, return_as="generator")(jobs))
+    for i, part in enumerate(parts):
+        fit = known[i] or _passed_on(next(outcomes), callbacks)
         joint[part], product[part] = fit.scores.joint, fit.scores.product
         fits.append(fit)
         if progress:
@@ -144,18 +192,31 @@ def cross_fit(
         tuple(fit.training_mean for fit in fits),
         tuple(fit.start_mean for fit in fits),
         tuple(fit.tables for fit in fits),
+        tuple(fit.model for fit in fits),
     )
 
 
-@dataclass(frozen=True)
-class _Fold:
-    """What a model says of the rows that it was not trained on, and of those that it was."""
+def _finish(
+    i: int,
+    keeper: Keeper | None,
+    callbacks: Sequence[Callback],
+    recorder: Recorder | None,
+    *work: Any,
+) -> tuple[Fold, Recorder | None]:
+    """Return the i-th fold, which is kept at once, and what there is to pass on."""
+    with listening(i, callbacks if recorder is None else [recorder]):
+        fold = _fit_and_score(*work)
+    if keeper is not None:
+        keeper.put(i, fold)
+    return fold, recorder
 
-    scores: Scores
-    tables: Tables
-    training_mean: float
-    start_mean: float
-    history: History
+
+def _passed_on(outcome: tuple[Fold, Recorder | None], callbacks: Sequence[Callback]) -> Fold:
+    """Return a fold after telling callbacks what another process heard of it."""
+    fold, recorder = outcome
+    if recorder is not None:
+        recorder.replay(callbacks)
+    return fold
 
 
 def _fit_and_score(
@@ -164,14 +225,15 @@ def _fit_and_score(
     part: NDArray[np.int64],
     k: int,
     progress: Progress | None,
-) -> _Fold:
+) -> Fold:
     rest = sample.take(others(len(sample), part, sample.times, sample.gap))
     fitted = estimator.fit_sample(rest, progress)
     held = sample.take(part)
-    return _Fold(
+    return Fold(
         fitted.scores(held, k),
         fitted.tables(held),
         float(fitted.joint(rest).mean()),
         fitted.start_mean(held),
         fitted.history_,
+        fitted,
     )

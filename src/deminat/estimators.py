@@ -27,7 +27,7 @@ from .critics import (
     is_separable,
     joint_scores,
 )
-from .crossfit import CrossFit, cross_fit
+from .crossfit import CrossFit, Keeper, cross_fit
 from .fitting import (
     Scales,
     Tables,
@@ -42,6 +42,7 @@ from .fitting import (
     told,
     units_of,
 )
+from .history import Callback
 from .inputs import LEAST_PAIRS, Sample, as_sample
 from .objectives import DEMI, JSD, InfoNCE, Objective
 from .reference import Frames, Start, StartFactory, choose_start
@@ -163,10 +164,21 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         folds: int = 5,
         n_jobs: int = 1,
         progress: Progress | None = None,
+        callbacks: Sequence[Callback] = (),
+        keeper: Keeper | None = None,
     ) -> CrossFit:
         """Return each pair of a sample scored by a critic that never saw it."""
         k = self.scored_negatives()
-        return cross_fit(self, sample, count=folds, k=k, n_jobs=n_jobs, progress=progress)
+        return cross_fit(
+            self,
+            sample,
+            count=folds,
+            k=k,
+            n_jobs=n_jobs,
+            progress=progress,
+            callbacks=callbacks,
+            keeper=keeper,
+        )
 
     def readings(
         self, fit: CrossFit, objectives: Sequence[Objective], sample: Sample

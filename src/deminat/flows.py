@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from .critics import joint_scores
-from .crossfit import CrossFit, cross_fit
+from .crossfit import CrossFit, Keeper, cross_fit
 from .errors import DataError
 from .fitting import (
     Scales,
@@ -35,6 +35,7 @@ from .fitting import (
     some_partners,
     told,
 )
+from .history import Callback
 from .inputs import LEAST_PAIRS, Sample, as_sample
 from .pairs import batches
 from .results import MIResult
@@ -165,9 +166,20 @@ class GM(BaseEstimator):  # type: ignore[misc]
         folds: int = 5,
         n_jobs: int = 1,
         progress: Progress | None = None,
+        callbacks: Sequence[Callback] = (),
+        keeper: Keeper | None = None,
     ) -> CrossFit:
         """Return each pair of a sample scored by flows that never saw it."""
-        return cross_fit(self, sample, count=folds, k=1, n_jobs=n_jobs, progress=progress)
+        return cross_fit(
+            self,
+            sample,
+            count=folds,
+            k=1,
+            n_jobs=n_jobs,
+            progress=progress,
+            callbacks=callbacks,
+            keeper=keeper,
+        )
 
     def reading(self, fit: CrossFit, sample: Sample) -> MIResult:
         """Return the information that cross-fitted scores show."""

@@ -20,7 +20,16 @@ from .errors import DataError, printable
 from .results import Caution
 from .serial import gap_between, serial_cautions
 
-__all__ = ["LEAST_PAIRS", "UNNAMED", "NanPolicy", "Sample", "as_sample", "as_samples_given"]
+__all__ = [
+    "LEAST_PAIRS",
+    "UNNAMED",
+    "NanPolicy",
+    "Sample",
+    "as_sample",
+    "as_samples_given",
+    "complete_rows",
+    "kept_columns",
+]
 
 Named = tuple[NDArray[np.float64], tuple[str, ...]]  # rows, and what their columns are called
 NanPolicy = Literal["raise", "omit"]
@@ -134,6 +143,12 @@ def as_samples_given(x: Any, y: Any, z: Any, **how: Any) -> tuple[Sample, Sample
         replace(both, y=both.y[:, d:], y_names=z_names),
         replace(both, y=both.y[:, :d], y_names=y_names),
     )
+
+
+def complete_rows(*sides: Any) -> NDArray[np.bool_]:
+    """Return which rows hold no NaN nor inf on any side; None is no side."""
+    named = (as_rows(side, "a side")[0] for side in sides if side is not None)
+    return np.asarray(np.logical_and.reduce([_finite_rows(rows) for rows in named]))
 
 
 def _flat(rows: NDArray[np.float64], names: tuple[str, ...]) -> Named:
@@ -313,7 +328,8 @@ def _varying(
 ) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[Caution, ...]]:
     """Return the columns that vary, or the first if none does, their names, and what to tell."""
     varies = (a != a[:1]).any(axis=0)
-    if a.ndim != 2 or varies.all():  # a constant pixel keeps its place in the image
+    keep = kept_columns(a)
+    if keep is None:
         return a, names, ()
     listed = ", ".join(names[j] for j in np.flatnonzero(~varies)[:5])
     told = Caution(
@@ -321,5 +337,12 @@ def _varying(
         f"{int((~varies).sum())} constant column(s) of {side} tell nothing: {listed}",
         "They were left out" if varies.any() else "Nothing varies, so the MI is 0",
     )
-    keep = varies if varies.any() else np.arange(a.shape[1]) == 0
     return a[:, keep], tuple(np.asarray(names)[keep]), (told,)
+
+
+def kept_columns(a: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+    """Return which columns of rows (n, ...) vary, or the first if none does; None for all."""
+    varies = (a != a[:1]).any(axis=0)
+    if a.ndim != 2 or varies.all():  # a constant pixel keeps its place in the image
+        return None
+    return np.asarray(varies if varies.any() else np.arange(a.shape[1]) == 0)

@@ -66,6 +66,8 @@ class MIResult:
         p_value: Of independence, by permutation, exact but for series; `None` if not tested.
         lower_bound: Nats that there are at least: wrong in one of twenty runs at most, for any
             independent rows or groups; `None` if there is none.
+        model: What was fitted, for `log_ratio` and `save`; `None` if nothing was kept. It is
+            neither shown nor compared nor pickled.
     """
 
     mi: float
@@ -78,6 +80,7 @@ class MIResult:
     interval: tuple[float, float] | None = None
     p_value: float | None = None
     lower_bound: float | None = None
+    model: Any = field(default=None, repr=False, compare=False)
 
     @property
     def bits(self) -> float:
@@ -142,6 +145,44 @@ class MIResult:
         if self.lower_bound is not None:
             found.append(("at least", f"{self.lower_bound:.3f} nats (95% sure)"))
         return found
+
+    def log_ratio(
+        self, x: Any, y: Any, given: Any = None, *, nan: Literal["raise", "omit"] = "raise"
+    ) -> NDArray[np.float64]:
+        """Return the log ratio (n,) of new rows, in nats: the mean of what the folds' critics say.
+
+        No critic has seen new rows, so all of them speak. Of the rows of the estimate itself take
+        `pointwise`, where each is scored by the one critic that has not seen it. The correction
+        that `mi` has (`diagnostics["correction"]`) is not added.
+
+        Args:
+            x: New rows with the columns of x; frames are matched by name, arrays by place.
+            y: The same number of rows, with the columns of y.
+            given: The same of what was given, if anything was: then it is the log ratio beyond z.
+            nan: `"raise"` an error on NaN and inf, or `"omit"` those rows: theirs is NaN.
+        """
+        return np.asarray(self._fitted("log_ratio").log_ratio(x, y, given, nan))
+
+    def save(self, folder: Path | str) -> None:
+        """Write the result and what was fitted to a folder, for `deminat.load`.
+
+        A run that is there already stays until the new one is whole.
+        """
+        from .saving import save
+
+        self._fitted("save")
+        save(self, folder)
+
+    def _fitted(self, wanted: str) -> Any:
+        if self.model is None:
+            raise ValueError(
+                f"this result has lost what was fitted, which {wanted} needs: it comes with "
+                "deminat.estimate, and does not survive pickle; use save and deminat.load"
+            )
+        return self.model
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "model": None}  # a result is small, what was fitted is not
 
     def to_html(self, path: Path | str | None = None, *, unit: Unit = "nats") -> str:
         """Return a report as one HTML file that needs nothing else, and write it to `path`."""

@@ -4,13 +4,17 @@ A sweep is made of cells, and a cell gives rows. Those of a cell are committed t
 name, in one transaction that is on disk before it returns (SQLite in WAL mode, full
 synchronisation), so that after a kill a cell is there whole or not at all. One process writes: a
 second one that opens the same file to write is refused at once.
+
+Whole files are written beside their place, forced to disk and renamed; JSON may tell its own
+sha256.
 """
 
+import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,11 +22,26 @@ from filelock import FileLock, Timeout
 
 from .errors import DataError, printable
 
-__all__ = ["Cell", "Row", "Store", "alone", "key_of", "replaced"]
+__all__ = [
+    "CHECKPOINT",
+    "DRAFT",
+    "Cell",
+    "Row",
+    "Store",
+    "alone",
+    "digest_of",
+    "key_of",
+    "replaced",
+    "sealed",
+    "unsealed",
+]
 
 Cell = dict[str, Any]
 Row = dict[str, Any]
 
+CHECKPOINT = "checkpoint"  # the folder within that of a run where finished folds are
+DRAFT = ".new"  # how names of files end that are not whole yet
+_SEAL = "sha256"
 _LONGEST = 300  # characters of a path in a message
 _VERSION = 1
 _SCHEMA = f"""
@@ -138,12 +157,50 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def replaced(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write a file under another name and rename it: the old one stays until the new is whole."""
-    draft = path.with_name(f"{path.name}.new")
+    """Write a file under another name and rename it: the old one stays until the new is whole.
+
+    The other name is that of the process, since several may write at once what is the same.
+    """
+    draft = path.with_name(f"{path.name}.{os.getpid()}{DRAFT}")
     try:
         write(draft)
         with draft.open("rb") as file:
             os.fsync(file.fileno())
         draft.replace(path)
+        _settled(path.parent)
     except OSError as error:
-        raise DataError(f"cannot write {printable(path, _LONGEST)}: {error}") from error
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        why = error.strerror or error
+        raise DataError(f"cannot write {printable(path, _LONGEST)}: {why}") from error
+
+
+def _settled(folder: Path) -> None:
+    """Let a name in a folder outlive a loss of power, as its file does, where systems can."""
+    with suppress(OSError):  # Windows opens no folders, and some networks force none to disk
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def digest_of(data: bytes) -> str:
+    """Return the sha256 of bytes, in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sealed(told: Mapping[str, Any]) -> bytes:
+    """Return what JSON can hold as JSON that tells its own sha256."""
+    inner = {key: value for key, value in told.items() if key != _SEAL}
+    digest = digest_of(json.dumps(inner, sort_keys=True).encode())
+    return (json.dumps({**inner, _SEAL: digest}, indent=1, sort_keys=True) + "\n").encode()
+
+
+def unsealed(data: bytes) -> dict[str, Any]:
+    """Return what `sealed` was given; anything else, or a byte that changed, is a ValueError."""
+    told = json.loads(data)
+    if not isinstance(told, dict) or sealed(told) != data:
+        raise ValueError("its checksum is wrong")
+    del told[_SEAL]
+    return told

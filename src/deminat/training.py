@@ -22,6 +22,7 @@ from torch import nn
 
 from .descent import AdamW, clip, move
 from .errors import TrainingError
+from .history import History, listener
 
 __all__ = [
     "Descent",
@@ -121,31 +122,6 @@ class Training:
         return rate
 
 
-@dataclass(frozen=True)
-class History:
-    """What happened in a training.
-
-    Args:
-        steps: Steps taken.
-        best_step: The step whose weights were kept.
-        loss: Mean training loss of the last hundred steps.
-        held_out: Loss of the held-out rows at each look, the first before any step.
-        restarts: How often the loss was not finite and the rate was halved.
-        falling: Whether the loss was still falling when the steps were used up.
-        chose: What the training was of and what became of it, in words.
-        stages: The same of each stage, where there were several.
-    """
-
-    steps: int
-    best_step: int
-    loss: float
-    held_out: tuple[float, ...]
-    restarts: int
-    falling: bool = False
-    chose: str = ""
-    stages: "tuple[History, ...]" = ()
-
-
 def train(
     module: nn.Module,
     loss: Callable[[T], Descent],
@@ -169,6 +145,8 @@ def train(
         deadline: When to stop at the latest, on the monotonic clock.
         progress: Called with the share of the steps that is done.
     """
+    told = listener()
+    told.begin()
     watch = _Watch(module, settings.stopping, held_loss)
     steps = settings.steps or settings.epochs * epoch_steps
     for restarts in range(_RESTARTS + 1):
@@ -183,7 +161,7 @@ def train(
         module.eval()
         recent = losses[-100:] or [math.nan]
         held_out = tuple(watch.losses)
-        return History(
+        history = History(
             len(losses),
             watch.step,
             sum(recent) / len(recent),
@@ -191,6 +169,8 @@ def train(
             restarts,
             falling=len(losses) == steps and _is_falling(losses),
         )
+        told.end(history)
+        return history
     raise TrainingError(
         f"training diverged {_RESTARTS + 1} times, at ever lower rates; "
         "look for extreme values, or lower the learning rate"
@@ -239,6 +219,7 @@ class _Watch:
     ):
         self.stopping = stopping if held_loss else None
         self.held_loss = held_loss
+        self.told = listener()
         self.losses: list[float] = []
         self.best_loss, self.stale = math.inf, 0
         self.keep(module, step=0)
@@ -257,6 +238,7 @@ class _Watch:
             return False
         module.eval()
         self.losses.append(self.held_loss(module))
+        self.told.look(step, self.losses[-1])
         module.train()
         if self.losses[-1] < self.best_loss - self.stopping.gain:
             self.best_loss, self.stale = self.losses[-1], 0
@@ -288,6 +270,7 @@ def _descend(
         losses.append(value.item())
         if not math.isfinite(losses[-1]):
             raise _NotFiniteError
+        watch.told.step(step, losses[-1])
         value.backward()
         if settings.clip is not None:
             clip([w.grad for w in module.parameters() if w.grad is not None], settings.clip)

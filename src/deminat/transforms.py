@@ -16,6 +16,7 @@ from scipy.special import ndtri
 __all__ = [
     "Array",
     "AsIs",
+    "Lengths",
     "Linear",
     "RankToNormal",
     "Robust",
@@ -182,7 +183,7 @@ class Views:
     """
 
     views: tuple[Transform, ...]
-    lengths: "_Lengths | None" = None
+    lengths: "Lengths | None" = None
 
     @classmethod
     def fit(cls, a: Array) -> Self:
@@ -190,7 +191,7 @@ class Views:
         if a.ndim > 2:
             return cls((Standardize.fit(a),))
         robust, ranks = Robust.fit(a), RankToNormal.fit(a)
-        return cls((robust, ranks), _Lengths.fit(a, robust.linear(), ranks))
+        return cls((robust, ranks), Lengths.fit(a, robust.linear(), ranks))
 
     def __call__(self, a: Array) -> Array:
         """Return the views of rows `a`: (m, 2 d + 3) for columns, unchanged shape for images."""
@@ -204,7 +205,7 @@ class Views:
 
 
 @dataclass(frozen=True)
-class _Lengths:
+class Lengths:
     """Standardised logarithms of the lengths of rows, measured in three ways."""
 
     linear: Linear
@@ -215,6 +216,7 @@ class _Lengths:
 
     @classmethod
     def fit(cls, a: Array, linear: Linear, ranks: RankToNormal) -> Self:
+        """Return the lengths that suit the rows of `a` (n, d)."""
         normal = ranks(a)
         correlations = normal.T @ normal / len(a)
         precision = np.asarray(np.linalg.pinv(correlations, rcond=1e-6, hermitian=True), float)
@@ -224,6 +226,7 @@ class _Lengths:
         return replace(lengths, scale=Standardize.fit(lengths(a)))
 
     def __call__(self, a: Array) -> Array:
+        """Return (m, 3) of rows `a` (m, d)."""
         rows = self.linear(a), self.ranks(a), a / self.size
         with np.errstate(over="ignore"):
             squares = [((r @ self.precision) * r).sum(axis=1) for r in rows[:2]]

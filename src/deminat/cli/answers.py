@@ -1,6 +1,7 @@
 """Commands that answer questions about the user's own data: estimate, test, check."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,8 @@ from .options import (
     Order,
     Preset,
     Report,
+    Resume,
+    Save,
     Seed,
     Skip,
     Unit,
@@ -29,12 +32,13 @@ from .options import (
     Y,
     YFile,
 )
+from .runs import check_place, finished, keeping
 from .screen import progress, say, table
 
 if TYPE_CHECKING:
     from ..results import Caution, MIResult
 
-__all__ = ["check", "estimate", "independence"]
+__all__ = ["check", "estimate", "independence", "read_sides"]
 
 _LONGEST = 300  # characters of a path on the screen
 _TOLD = "preset", "categorical", "groups", "order"  # options that a report names
@@ -65,6 +69,8 @@ def estimate(
         float | None, typer.Option(help="Seconds to take at most; fewer are less accurate.")
     ] = None,
     report: Report = None,
+    save: Save = None,
+    resume: Resume = False,
     as_json: Json = False,
 ) -> None:
     """Estimate the mutual information of columns of a file, or of two files.
@@ -76,14 +82,20 @@ def estimate(
     deminat estimate cells.parquet --x raf --y erk --given mek
 
     deminat estimate cells.parquet --x raf --y mek --report report.html
+
+    deminat estimate cells.parquet --x raf --y mek --save run --resume
     """
     if report is not None:
         from ..report import place
 
         place(report)  # refused now, not after minutes of work
     within = "" if budget is None else f" within {budget:g} s"
-    with progress(f"estimating{within}", remaining=jobs == 1) as share:
-        x_side, y_side, known = _read(file, y_file, x, y, categorical, given)
+    with (
+        keeping(context, save, resume, method or [Method.DEMI]) as checkpoint,
+        progress(f"estimating{within}", remaining=jobs == 1) as share,
+    ):
+        check_place(save)
+        x_side, y_side, known = read_sides(file, y_file, x, y, categorical, given)
         beside = _beside(file, y_file, groups, order)
         from ..api import compare  # late: torch takes seconds
 
@@ -99,9 +111,12 @@ def estimate(
             budget=budget,
             progress=share,
             given=known,
+            checkpoint=checkpoint,
             **beside,
         )
     _show(results, unit, as_json)
+    if save is not None:
+        finished(results[0], save)
     if report is not None:
         _report(report, results, unit, context)
 
@@ -130,7 +145,7 @@ def independence(
     deminat test visits.csv --x dose --y pulse --groups patient
     """
     with progress("testing"):
-        x_side, y_side, known = _read(file, y_file, x, y, categorical, given)
+        x_side, y_side, known = read_sides(file, y_file, x, y, categorical, given)
         beside = _beside(file, y_file, groups, order)
         from ..inference import independence_test  # late: torch takes seconds
 
@@ -177,7 +192,7 @@ def check(
     deminat check cells.parquet --x raf --y mek
     """
     with progress("checking") as share:
-        *pair, _ = _read(file, y_file, x, y, categorical)
+        *pair, _ = read_sides(file, y_file, x, y, categorical)
         beside = _beside(file, y_file, groups, order)
         from ..checks import check as checked  # late: torch takes seconds
 
@@ -216,18 +231,19 @@ def _line(told: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _read(
+def read_sides(
     file: Path,
     y_file: Path | None,
     x: str | None,
     y: str | None,
-    categorical: str,
+    categorical: str | Sequence[str],
     given: str | None = None,
 ) -> tuple[Any, Any, Any]:
     """Return both sides and what is given, from columns of one file or from two files."""
     from .. import files
 
-    labels = [name for name in categorical.split(",") if name]
+    names = categorical.split(",") if isinstance(categorical, str) else categorical
+    labels = [name for name in names if name]
     if y_file is None:
         first, second, *known = files.read(file, x, y, given=given, categorical=labels)
         return first, second, known[0] if known else None

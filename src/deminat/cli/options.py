@@ -19,6 +19,8 @@ __all__ = [
     "Order",
     "Preset",
     "Report",
+    "Resume",
+    "Save",
     "Seed",
     "Skip",
     "Unit",
@@ -99,6 +101,13 @@ Order = Annotated[
 ]
 Report = Annotated[
     Path | None, typer.Option(help="Write a report to this .html file: one page, no network.")
+]
+Save = Annotated[
+    Path | None,
+    typer.Option(help="Keep the run in this folder, for deminat score and deminat.load."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on where a run with --save was interrupted.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="One seed gives one answer.")]
 Skip = Annotated[Nan, typer.Option("--nan", help="Refuse missing x or y, or omit their pairs.")]

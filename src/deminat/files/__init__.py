@@ -30,7 +30,7 @@ from deminat.files.archives import ARCHIVES, one_array, only_array, read_arrays
 from deminat.files.checks import PathLike, readable, shown
 from deminat.files.columns import Side, Table, missing, named, pick, resolve
 
-__all__ = ["read", "read_columns", "read_labels", "read_pair", "read_times"]
+__all__ = ["PICKLES", "read", "read_columns", "read_labels", "read_pair", "read_times"]
 
 _TABLES: dict[str, Callable[[Path], Table]] = {
     ".csv": text.open_text,
@@ -40,7 +40,7 @@ _TABLES: dict[str, Callable[[Path], Table]] = {
     ".pq": parquet.open_parquet,
     ".npy": arrays.open_npy,
 }
-_PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
+PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 
 
 def read(
@@ -177,7 +177,7 @@ def _checked(path: PathLike) -> Path:
     """Return `path` if it is a file of a kind that can be read."""
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix in _PICKLES:
+    if suffix in PICKLES:
         raise DataError(
             f"{shown(path)} could run code when opened and is not read: save it as .npz or .parquet"
         )

@@ -1,0 +1,85 @@
+"""Runs that are kept: where, how they go on after an interruption, and what is left in the end."""
+
+import shutil
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..errors import DataError, printable
+from ..store import CHECKPOINT
+from .again import command
+from .screen import say
+
+if TYPE_CHECKING:
+    from ..results import MIResult
+
+__all__ = ["check_place", "finished", "keeping"]
+
+_LONGEST = 300  # characters of a path on the screen
+_TERMINATED = 128 + signal.SIGTERM
+
+
+class _TerminatedError(KeyboardInterrupt):
+    """The process was asked to end, by TERM."""
+
+
+@contextmanager
+def keeping(
+    context: typer.Context, save: Path | None, resume: bool, methods: Sequence[str]
+) -> Iterator[Path | None]:
+    """Give the folder for finished folds of a run; when interrupted, tell how it goes on."""
+    if save is None:
+        if resume:
+            raise DataError("--resume goes on with a run that --save keeps: name its folder")
+        yield None
+        return
+    if len(methods) > 1:
+        raise DataError("--save keeps the answer of one method: give --method once")
+    folder = save / CHECKPOINT
+    if folder.exists() and not resume:
+        raise DataError(
+            f"{printable(save, _LONGEST)} holds an unfinished run: add --resume to go on with it, "
+            f"or delete {printable(folder, _LONGEST)} to begin anew"
+        )
+    with _heeding_term():
+        try:
+            yield folder
+        except KeyboardInterrupt as error:
+            again = command(context)
+            say(f"to go on: {again if resume else f'{again} --resume'}")
+            if isinstance(error, _TerminatedError):
+                raise typer.Exit(_TERMINATED) from None
+            raise
+
+
+@contextmanager
+def _heeding_term() -> Iterator[None]:
+    """Let TERM end the work as Ctrl-C does, with what there is to say."""
+
+    def end(*_: Any) -> None:
+        raise _TerminatedError
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def check_place(save: Path | None) -> None:
+    """Refuse a folder that holds something else before any work is done."""
+    if save is not None:
+        from ..saving import check_place  # late: torch takes seconds
+
+        check_place(save)
+
+
+def finished(result: "MIResult", save: Path) -> None:
+    """Save a result; its checkpoint has served."""
+    result.save(save)
+    shutil.rmtree(save / CHECKPOINT, ignore_errors=True)
+    say(f"saved: {printable(save, _LONGEST)}")
