@@ -35,6 +35,7 @@ autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 80
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+napoleon_use_rtype = False
 
 # Everything of ours must be found; what others document is not looked up, which needs a network.
 nitpicky = True
