@@ -7,6 +7,7 @@ puts the table called `bmi` there. What is claimed of the rows is what `deminat 
 them; where rows are missing the table says so, so that it can never say more than was measured.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -212,7 +213,8 @@ def _experiment(name: str) -> str:
     if "step" in frame.columns:  # one line a point of a curve
         others = [c for c in frame.columns if c not in ("step", "estimate")]
         frame = frame.group_by(others, maintain_order=True).agg("step", "estimate")
-    return markdown(EXPERIMENTS[name].tables(frame.to_dicts())).replace("### ", "#### ")
+    text = markdown(EXPERIMENTS[name].tables(frame.to_dicts()))
+    return re.sub(r"^### (.*)$", r"**\1**", text, flags=re.MULTILINE)
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -243,7 +245,7 @@ class Rows(SphinxDirective):
         name = self.arguments[0]
         if name not in TABLES:
             raise self.error(f"no table {name}; there are {', '.join(TABLES)}")
-        return self.parse_text_to_nodes(TABLES[name](), allow_section_headings=True)
+        return self.parse_text_to_nodes(TABLES[name]())
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
