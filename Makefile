@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Extra options for pytest, as in: make test ARGS="-k oracle"
 ARGS ?=
 
-.PHONY: demo test slow lint clean
+.PHONY: demo test slow lint docs outputs clean
 
 # Estimates on the screen; demo/report.html and demo/raf_mek.png beside them.
 demo: .venv/ready
@@ -15,6 +15,14 @@ test: .venv/ready
 
 slow: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow $(ARGS)
+
+# The documentation, into build/docs: open build/docs/index.html. Warnings are errors.
+docs: .venv/ready
+	$(BIN)/sphinx-build -W --keep-going -n -q -b html -d build/doctrees docs build/docs
+
+# What commands of the documentation print, recorded anew; takes minutes.
+outputs: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/python docs/record.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -1,0 +1,56 @@
+"""How the documentation is built: `make docs`, into build/docs. Nothing is ever fetched."""
+
+import sys
+from pathlib import Path
+
+import deminat
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "deminat"
+author = "the authors of deminat"
+version = release = deminat.__version__
+project_copyright = "MIT licence"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "mathml",
+    "rows",
+    "commands",
+    "docstrings",
+]
+exclude_patterns = ["_ext", "outputs"]
+
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+
+default_role = "code"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 80
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+
+# Everything of ours must be found; what others document is not looked up, which needs a network.
+nitpicky = True
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!deminat\.).*"),
+    (r"py:class", r"deminat\.reference\.start\..*|deminat\..*\._.*"),  # inside, not public
+]
+
+html_math_renderer = "mathml"
+html_theme = "furo"
+html_title = "deminat"
+html_static_path = ["_static"]
+html_css_files = ["deminat.css"]
+html_extra_path = ["outputs/report.html"]
+html_copy_source = False
+html_show_sphinx = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
