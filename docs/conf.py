@@ -41,7 +41,10 @@ napoleon_use_rtype = False
 nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!deminat\.).*"),
-    (r"py:class", r"deminat\.reference\.start\..*|deminat\..*\._.*"),  # inside, not public
+    (
+        r"py:class",
+        r"deminat\.reference\.start\..*|deminat\.transforms\.Lengths|deminat\..*\._.*",
+    ),  # inside, not public
 ]
 
 html_math_renderer = "mathml"
