@@ -1,12 +1,16 @@
 """Warnings appear on runs that deserve them, and not on others."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import deminat
 from deminat import DEMI, tasks
 from deminat.crossfit import CrossFit
-from deminat.inference.cautions import calibration, diagnosed
+from deminat.inference.cautions import calibration, contradicted, diagnosed
+from deminat.inference.interval import interval
+from deminat.inputs import as_sample
 from deminat.scores import Scores, read
 from deminat.training import History, Training
 
@@ -121,3 +125,38 @@ def test_a_critic_that_knows_its_rows_by_heart_is_overfitted():
     )
     codes = [w.code for w in deminat.estimate(x, y, method=keen, folds=2).warnings]
     assert "overfit" in codes
+
+
+def an_answer(mi, **about):
+    return deminat.MIResult(mi, 0.01, 1_000, "demi", np.full(1_000, mi), **about)
+
+
+def told(result, x, y):
+    return [caution.code for caution in contradicted(result, as_sample(x, y))]
+
+
+def test_an_estimate_below_the_lower_bound_is_told():
+    x, y = np.random.default_rng(0).normal(size=(2, 1_000))
+    assert told(an_answer(0.5, lower_bound=0.6), x, y) == ["low"]
+    assert told(an_answer(0.5, lower_bound=0.4), x, y) == []
+    assert told(an_answer(-0.001, lower_bound=0.0), x, y) == []
+
+
+@pytest.mark.parametrize(("mi", "expected"), [(0.72, ["entropy"]), (0.70, []), (0.3, [])])
+def test_an_estimate_above_the_entropy_of_a_side_is_told(mi, expected):
+    rng = np.random.default_rng(0)
+    coin, number = rng.integers(0, 2, 1_000).astype(float), rng.normal(size=1_000)
+    assert told(an_answer(mi), coin, number) == expected
+    assert told(an_answer(mi), number, coin) == expected
+
+
+def test_values_that_are_seldom_repeated_have_no_entropy():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 200, size=(2, 1_000)).astype(float)
+    assert told(an_answer(9.0), x, y) == []
+
+
+def test_no_interval_ends_below_the_lower_bound():
+    fit = a_fit(tasks.gaussian(2, 1.0))
+    result = dataclasses.replace(read(DEMI(), fit.scores), lower_bound=3.0)
+    assert interval(result, fit)[1] == 3.0

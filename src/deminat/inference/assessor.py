@@ -8,7 +8,7 @@ from ..errors import DataError
 from ..inputs import Sample
 from ..results import MIResult
 from .bound import lower_bound
-from .cautions import diagnosed
+from .cautions import contradicted, diagnosed
 from .chain import Link, chain, observations
 from .independence import judged
 from .interval import interval, out_of_range
@@ -41,7 +41,7 @@ class Assessor:
         result = replace(result, lower_bound=self._bound(fit), p_value=self._p_value)
         cautions, figures = diagnosed(result, fit, observations(self.sample))
         if is_mean:
-            cautions += tuple(out_of_range(result, self.sample))
+            cautions += (*contradicted(result, self.sample), *out_of_range(result, self.sample))
             result = replace(result, interval=interval(result, fit))
         return replace(
             result,

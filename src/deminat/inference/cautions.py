@@ -9,6 +9,8 @@ r"""What a run tells of itself, and when it should not be believed.
 - By themselves, n pairs can show about $\log n$ nats. What is above rests on the shape that was
   fitted; if y is a function of x, the truth is infinite. The same holds where every pair is told
   from every stranger.
+- An estimate below what is certain has missed something, and none can be above the entropy of a
+  side, which is known where few values are repeated.
 """
 
 import math
@@ -18,18 +20,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from scipy.stats import entropy
 
 from ..crossfit import CrossFit
+from ..inputs import Sample
 from ..results import Caution, MIResult
 from ..scores import Scores
 
-__all__ = ["diagnosed"]
+__all__ = ["contradicted", "diagnosed"]
 
 _BINS = 10
 _SIGMAS = 4.0
 _OFF = 0.1  # of a normaliser that is worth a word
 _UNCALIBRATED = 0.03
 _BY_HEART = 0.25  # of the estimate
+_FEW = 10  # rows for each value of a side, so that its entropy is known
+_LOOK = 1_000  # rows that tell whether values are repeated at all
 _STRANGERS = 1 << 16  # unpaired scores that are looked at
 
 
@@ -59,6 +65,39 @@ def diagnosed(
         *_separated(result, fit.scores, count),
     ]
     return tuple(found), figures
+
+
+def contradicted(result: MIResult, sample: Sample) -> Iterator[Caution]:
+    """Say where an estimate cannot be, from the lower bound and the entropy of either side."""
+    bound = result.lower_bound
+    if bound is not None and bound > max(result.mi, 0.0):
+        yield Caution(
+            "low",
+            f"there are at least {bound:.2f} nats with 95% certainty, more than the estimate",
+            "Take the lower bound; more pairs, fewer columns or another critic may find more",
+        )
+    for side, rows in (("x", sample.x), ("y", sample.y)):
+        most = _entropy(rows)
+        if result.mi > most + 2 * result.standard_error:
+            yield Caution(
+                "entropy",
+                f"{side} takes few values, and nothing tells more about it than its entropy of "
+                f"{most:.2f} nats",
+                "Take the entropy for the most there can be; preset='auto', or more pairs, may "
+                "do better",
+            )
+
+
+def _entropy(rows: NDArray[np.float64]) -> float:
+    """Return the entropy of rows (n, ...) in nats, infinite unless each value is repeated often."""
+    rows = rows.reshape(len(rows), -1)
+    if 2 * len(np.unique(rows[:_LOOK], axis=0)) > len(rows[:_LOOK]):
+        return math.inf
+    counts = np.unique(rows, axis=0, return_counts=True)[1]
+    if _FEW * len(counts) > len(rows):
+        return math.inf
+    chance = (len(counts) - 1) / (2 * len(rows))  # that counts of a sample are too uneven by
+    return float(entropy(counts)) + chance
 
 
 def calibration(scores: Scores) -> list[tuple[float, float, float]]:

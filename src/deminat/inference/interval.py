@@ -11,10 +11,11 @@ Three things keep an estimate from the truth, and each leaves a trace:
   suffices; of what only networks found, some 15% may be missing.
 
 The first is two-sided, the last one-sided: critics that are tried on new pairs find too little, not
-too much. The three are added up, not their squares, since biases do not cancel. The factors were
-chosen on samples of benchmark tasks that report nothing; `deminat bench trust` measures how often
-the interval covers the truth, by family, for 5,000 pairs and more, 20 columns a side and 3 nats at
-most. Outside of that it carries the warning `range`.
+too much. The three are added up, not their squares, since biases do not cancel. The interval never
+ends below the lower bound. The factors were chosen on samples of benchmark tasks that report
+nothing; `deminat bench trust` measures how often the interval covers the truth, by family, for
+5,000 pairs and more, 20 columns a side and 3 nats at most. Outside of that it carries the warning
+`range`.
 """
 
 import math
@@ -44,7 +45,8 @@ def interval(result: MIResult, fit: CrossFit, level: float = 0.95) -> tuple[floa
     correction = abs(fit.optimism)
     learnt = max(0.0, result.mi - float(np.mean(fit.start_means)))
     low = result.mi - chance - _GAINED * correction
-    return max(0.0, low), max(0.0, result.mi + chance + _LOST * correction + _UNFOUND * learnt)
+    high = result.mi + chance + _LOST * correction + _UNFOUND * learnt
+    return max(0.0, low), max(high, result.lower_bound or 0.0)
 
 
 def _chance(error: float, fold_means: Sequence[float], level: float) -> float:
