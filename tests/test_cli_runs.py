@@ -93,7 +93,9 @@ def test_other_names_may_be_given_for_the_columns(folder):
     asked = "score", folder / "run"
     expected = invoke(*asked, folder / "new.csv").stdout
     words = "--x", "RAF,kind"
-    assert invoke(*asked, folder / "renamed.csv", *words).stdout == expected
+    renamed = invoke(*asked, folder / "renamed.csv", *words)
+    assert renamed.stdout == expected
+    assert "note: RAF stands for raf, p of the run" in renamed.stderr
     refused(invoke(*asked, folder / "renamed.csv"), "no column 'raf, p'")
     refused(invoke(*asked, folder / "new.csv", "--x", "akt"), "the fit had raf, p, kind=p")
 

@@ -87,8 +87,12 @@ def _called(side: Any, source: "Source | None") -> Any:
 
     if source is None or not isinstance(side, pl.DataFrame):
         return side
-    alike = len(side.columns) == len(source.names)
-    return pl.DataFrame(dict(zip(source.names, side, strict=True))) if alike else side
+    if len(side.columns) != len(source.names):
+        return side
+    for now, then in zip(side.columns, source.names, strict=True):
+        if now != then:
+            say(f"note: {printable(now)} stands for {printable(then)} of the run")
+    return pl.DataFrame(dict(zip(source.names, side, strict=True)))
 
 
 def _show(scores: "NDArray[np.float64]", as_json: bool) -> None:
