@@ -110,7 +110,9 @@ def small(tmp_path, monkeypatch):
     monkeypatch.setattr("deminat.api._neural", lambda o, *_: replace(estimator, objective=o))
     rng = np.random.default_rng(0)
     cells = deminat.datasets.sachs().sample(120, seed=0)
-    cells.select("raf", "mek", "erk", "pka").write_csv("cells.csv")
+    for name in ("cells.csv", "new.csv"):
+        cells.select("raf", "mek", "erk", "pka").write_csv(name)
+    deminat.estimate(cells["raf"], cells["mek"], method="gaussian").save("run")
     monkeypatch.setattr("deminat.datasets.sachs", lambda: cells)
     for name in ("x", "y"):
         np.save(f"{name}.npy", rng.normal(size=(120, 2)))
@@ -123,9 +125,11 @@ def given_by_the_reader():
     """What snippets of the README take for given."""
     draw = torch.Generator().manual_seed(0)
     x, y, x_test, y_test = torch.randn(4, 100, 2, generator=draw)
+    x_new, y_new = torch.rand(2, 5, generator=draw)
     codes, other_codes = torch.randn(2, 20, 4, generator=draw)
     joint, table, unpaired = codes[:, 0], codes @ other_codes.T, codes
     names = {"x": x, "y": y, "x_test": x_test, "y_test": y_test, "product": unpaired}
+    names |= {"x_new": x_new, "y_new": y_new}
     return {**names, "joint": joint, "table": table, "codes": codes, "other_codes": other_codes}
 
 
