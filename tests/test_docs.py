@@ -125,7 +125,7 @@ def given_by_the_reader():
     """What snippets of the README take for given."""
     draw = torch.Generator().manual_seed(0)
     x, y, x_test, y_test = torch.randn(4, 100, 2, generator=draw)
-    x_new, y_new = torch.rand(2, 5, generator=draw)
+    x_new, y_new = torch.rand(2, 5, 2, generator=draw)
     codes, other_codes = torch.randn(2, 20, 4, generator=draw)
     joint, table, unpaired = codes[:, 0], codes @ other_codes.T, codes
     names = {"x": x, "y": y, "x_test": x_test, "y_test": y_test, "product": unpaired}
