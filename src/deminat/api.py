@@ -86,7 +86,7 @@ METHODS: dict[str, Callable[[], Objective | MIEstimator]] = {
 
 def estimate(
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
     method: Method = "demi",
     preset: Preset = "auto",
@@ -96,6 +96,7 @@ def estimate(
     given: Any = None,
     groups: Any = None,
     order: Any = None,
+    max_rows: int | None = None,
     n_jobs: int = 1,
     budget: float | None = None,
     progress: Progress | None = None,
@@ -107,8 +108,9 @@ def estimate(
     training pairs (`diagnostics["correction"]`), which makes up for what chance cost them.
 
     Args:
-        x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w).
-        y: The same number of rows, in the same order.
+        x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w). Or a dataset
+            of pairs, as torch has them: `dataset[i]` is (x, y).
+        y: The same number of rows, in the same order; nothing with a dataset.
         method: `"demi"`, `"jsd"`, `"ccmi"`, `"smile"`, `"mine"`, `"nwj"`, `"infonce"`, `"gm"`,
             `"ksg"`, `"gaussian"` or `"copula"`; an objective such as `DEMI(alpha=0.25)`; or a
             whole estimator such as `KSG(k=5)` or `Estimator(critic=MLPCritic)`.
@@ -123,6 +125,9 @@ def estimate(
             nor taken for unpaired; every fold needs two groups or more.
         order: (n,) times, or `True` if rows are in the order of time: they are split by blocks,
             with gaps between them.
+        max_rows: Of more rows, so many are drawn at random by the seed (of a series, one stretch),
+            which `.warnings` tells; by default 200,000, or fewer if they are wider than 671 values.
+            Rows of a memory-mapped array that are not drawn are not read into memory.
         n_jobs: Processes to use, as in joblib; the answer does not depend on it.
         budget: Seconds to take at most, or a little more; what is found by then depends on the
             machine.
@@ -153,6 +158,7 @@ def estimate(
         given=given,
         groups=groups,
         order=order,
+        max_rows=max_rows,
         n_jobs=n_jobs,
         budget=budget,
         progress=progress,
@@ -162,7 +168,7 @@ def estimate(
 
 def compare(
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
     methods: Sequence[Method] = ("demi", "ksg", "gaussian"),
     preset: Preset = "auto",
@@ -172,6 +178,7 @@ def compare(
     given: Any = None,
     groups: Any = None,
     order: Any = None,
+    max_rows: int | None = None,
     n_jobs: int = 1,
     budget: float | None = None,
     progress: Progress | None = None,
@@ -187,6 +194,7 @@ def compare(
         raise ValueError(f"budget must be seconds, above 0; got {budget!r}")
     ask = partial(_compared, methods=methods, preset=preset, folds=folds, seed=seed, n_jobs=n_jobs)
     rows = {"groups": groups, "order": order, "nan": nan, "least": LEAST_PAIRS}
+    rows |= {"max_rows": max_rows, "seed": seed}
     if given is None:
         sample = as_sample(x, y, **rows).without_constants()
         return ask(sample, Assessor(sample, seed), budget=budget, progress=progress)
@@ -329,7 +337,7 @@ def _measure(
 def _told(result: MIResult, sample: Sample, seed: int, known: Sample | None = None) -> MIResult:
     """Return a result that knows of what and by which seed it is."""
     run = {"run": described(sample, seed, known)}
-    return replace(result, diagnostics={**result.diagnostics, **run})
+    return replace(result, diagnostics={**result.diagnostics, **run}, rows=sample.rows)
 
 
 def _ungrouped(result: MIResult, sample: Sample) -> MIResult:

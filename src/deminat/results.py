@@ -66,6 +66,7 @@ class MIResult:
         p_value: Of independence, by permutation, exact but for series; `None` if not tested.
         lower_bound: Nats that there are at least: wrong in one of twenty runs at most, for any
             independent rows or groups; `None` if there is none.
+        rows: (n,) which rows of the input the pairs are, counted from 0; `None` if all.
     """
 
     mi: float
@@ -78,6 +79,7 @@ class MIResult:
     interval: tuple[float, float] | None = None
     p_value: float | None = None
     lower_bound: float | None = None
+    rows: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     @property
     def bits(self) -> float:
@@ -92,6 +94,22 @@ class MIResult:
             return ""
         (words, count), folds = chosen.most_common(1)[0], chosen.total()
         return words if folds == 1 else f"{words} ({count} of {folds} folds)"
+
+    def top(self, k: int = 10) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the k rows of the input that tell most, and the log ratio of each in nats."""
+        most = np.argsort(-self.pointwise, kind="stable")[: max(0, k)]
+        return most if self.rows is None else self.rows[most], self.pointwise[most]
+
+    @property
+    def half(self) -> float | None:
+        """The share of the pairs, those that tell most, that carry half of the information.
+
+        `None` where there is none to carry.
+        """
+        carried = np.cumsum(-np.sort(-self.pointwise))
+        if not (len(carried) and math.isfinite(carried[-1]) and carried[-1] > 0):
+            return None
+        return float((np.argmax(carried >= carried[-1] / 2) + 1) / len(carried))
 
     def describe(self, unit: Unit = "nats") -> str:
         """Return one readable line, in `unit`."""

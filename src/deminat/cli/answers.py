@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import DataError, printable
+from ..errors import printable
 from .again import command
 from .app import app
 from .options import (
@@ -17,6 +17,7 @@ from .options import (
     Groups,
     Jobs,
     Json,
+    MaxRows,
     Method,
     Nan,
     Order,
@@ -29,6 +30,7 @@ from .options import (
     Y,
     YFile,
 )
+from .reading import beside, sides
 from .screen import progress, say, table
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ __all__ = ["check", "estimate", "independence"]
 
 _LONGEST = 300  # characters of a path on the screen
 _TOLD = "preset", "categorical", "groups", "order"  # options that a report names
-_ROWS = "rows"  # what --order calls the order of the file
 
 
 @app.command()
@@ -52,6 +53,7 @@ def estimate(
     given: Given = None,
     groups: Groups = None,
     order: Order = None,
+    max_rows: MaxRows = None,
     method: Annotated[
         list[Method] | None, typer.Option(help="By default demi; give it again for several.")
     ] = None,
@@ -83,8 +85,8 @@ def estimate(
         place(report)  # refused now, not after minutes of work
     within = "" if budget is None else f" within {budget:g} s"
     with progress(f"estimating{within}", remaining=jobs == 1) as share:
-        x_side, y_side, known = _read(file, y_file, x, y, categorical, given)
-        beside = _beside(file, y_file, groups, order)
+        x_side, y_side, known = sides(file, y_file, x, y, categorical, given)
+        about = beside(file, y_file, groups, order)
         from ..api import compare  # late: torch takes seconds
 
         results = compare(
@@ -99,7 +101,8 @@ def estimate(
             budget=budget,
             progress=share,
             given=known,
-            **beside,
+            max_rows=max_rows,
+            **about,
         )
     _show(results, unit, as_json)
     if report is not None:
@@ -116,6 +119,7 @@ def independence(
     given: Given = None,
     groups: Groups = None,
     order: Order = None,
+    max_rows: MaxRows = None,
     permutations: Annotated[
         int, typer.Option(help="To compare with, at least 20; not with --order.")
     ] = 999,
@@ -130,8 +134,8 @@ def independence(
     deminat test visits.csv --x dose --y pulse --groups patient
     """
     with progress("testing"):
-        x_side, y_side, known = _read(file, y_file, x, y, categorical, given)
-        beside = _beside(file, y_file, groups, order)
+        x_side, y_side, known = sides(file, y_file, x, y, categorical, given)
+        about = beside(file, y_file, groups, order)
         from ..inference import independence_test  # late: torch takes seconds
 
         result = independence_test(
@@ -141,7 +145,8 @@ def independence(
             permutations=permutations,
             seed=seed,
             nan=nan.value,
-            **beside,
+            max_rows=max_rows,
+            **about,
         )
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2))
@@ -159,6 +164,7 @@ def check(
     categorical: Categorical = "",
     groups: Groups = None,
     order: Order = None,
+    max_rows: MaxRows = None,
     method: Annotated[Method, typer.Option(help="What to check.")] = Method.DEMI,
     preset: Annotated[Preset, typer.Option(help="Recipe of trained methods.")] = Preset.AUTO,
     folds: Folds = 5,
@@ -177,8 +183,8 @@ def check(
     deminat check cells.parquet --x raf --y mek
     """
     with progress("checking") as share:
-        *pair, _ = _read(file, y_file, x, y, categorical)
-        beside = _beside(file, y_file, groups, order)
+        *pair, _ = sides(file, y_file, x, y, categorical)
+        about = beside(file, y_file, groups, order)
         from ..checks import check as checked  # late: torch takes seconds
 
         base, checks = checked(
@@ -190,7 +196,8 @@ def check(
             nan=nan.value,
             budget=budget,
             progress=share,
-            **beside,
+            max_rows=max_rows,
+            **about,
         )
     if as_json:
         told = {"estimate": base.to_dict(), "checks": [c.to_dict() for c in checks]}
@@ -214,48 +221,6 @@ def _line(told: dict[str, Any]) -> dict[str, str]:
         "at most": high,
         "": "ok" if told["passed"] else "FAIL",
     }
-
-
-def _read(
-    file: Path,
-    y_file: Path | None,
-    x: str | None,
-    y: str | None,
-    categorical: str,
-    given: str | None = None,
-) -> tuple[Any, Any, Any]:
-    """Return both sides and what is given, from columns of one file or from two files."""
-    from .. import files
-
-    labels = [name for name in categorical.split(",") if name]
-    if y_file is None:
-        first, second, *known = files.read(file, x, y, given=given, categorical=labels)
-        return first, second, known[0] if known else None
-    if x is not None or y is not None or given is not None:
-        raise DataError(
-            "two files stand for x and y whole; leave --x, --y and --given out, or one file"
-        )
-    return *files.read_pair(file, y_file, categorical=labels), None
-
-
-def _beside(
-    file: Path, y_file: Path | None, groups: str | None, order: str | None
-) -> dict[str, Any]:
-    """Return groups and order, from columns of the file."""
-    from .. import files
-
-    if y_file is not None and (groups is not None or order not in (None, _ROWS)):
-        raise DataError("--groups and --order name columns of one file; put x and y into one")
-    return {
-        "groups": None if groups is None else files.read_labels(file, groups),
-        "order": _order(file, order),
-    }
-
-
-def _order(file: Path, order: str | None) -> Any:
-    from .. import files
-
-    return True if order == _ROWS else None if order is None else files.read_times(file, order)
 
 
 def _show(results: list["MIResult"], unit: Unit, as_json: bool) -> None:
