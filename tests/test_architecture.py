@@ -54,6 +54,7 @@ PATH = [
     "plotting",
     "doctor",
     "store",
+    "pointwise",
     "origin",
     "report",
     "sweeps",

@@ -483,7 +483,7 @@ def test_damaged_parquet_is_refused(table, refuses, damage):
 
 def test_parquet_must_fit_in_memory(table, refuses, monkeypatch):
     path = table(a=np.zeros(10_000), b=np.zeros(10_000), c=["u"] * 10_000)
-    monkeypatch.setattr(checks, "available_memory", lambda: 400_000)
+    monkeypatch.setattr(checks, "available_memory", lambda: 200_000)
     refuses(path, "GB of memory", "choose fewer columns")
     monkeypatch.setattr(checks, "available_memory", lambda: None)
     read(path, "a", "b")

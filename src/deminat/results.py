@@ -104,10 +104,12 @@ class MIResult:
     def half(self) -> float | None:
         """The share of the pairs, those that tell most, that carry half of the information.
 
-        `None` where there is none to carry.
+        `None` where there is none to carry, or no more than chance makes of nothing.
         """
+        if not 2 * self.standard_error < self.mi < math.inf:
+            return None
         carried = np.cumsum(-np.sort(-self.pointwise))
-        if not (len(carried) and math.isfinite(carried[-1]) and carried[-1] > 0):
+        if not carried[-1] > 0:
             return None
         return float((np.argmax(carried >= carried[-1] / 2) + 1) / len(carried))
 

@@ -26,7 +26,7 @@ from .arrays import as_times, gathered
 from .errors import DataError
 from .results import Caution
 
-__all__ = ["MAX_ROWS", "MAX_VALUES", "Drawn", "Rows", "Source", "draw"]
+__all__ = ["MAX_ROWS", "MAX_VALUES", "Drawn", "Rows", "Source", "draw", "taken", "width"]
 
 Rows = NDArray[np.int64]
 
@@ -98,9 +98,8 @@ def draw(sides: Sequence[Any], groups: Any, order: Any, max_rows: float | None, 
         _check_beside(n, groups=groups, order=order)
         rng = np.random.default_rng([_TAG, seed])
         rows = _stretch(order, n, most, rng) if in_time else _some(n, most, rng)
-    taken = (_taken(side, rows) for side in (*sides, groups))
-    *used, groups = taken
-    order = order if isinstance(order, bool | np.bool_) else _taken(order, rows)
+    *used, groups = (taken(side, rows) for side in (*sides, groups))
+    order = order if isinstance(order, bool | np.bool_) else taken(order, rows)
     told = () if rows is None or n is None else (_subsampled(len(rows), n, in_time),)
     return Drawn(tuple(used), groups, order, rows, told)
 
@@ -108,8 +107,8 @@ def draw(sides: Sequence[Any], groups: Any, order: Any, max_rows: float | None, 
 def _limit(sides: Sequence[Any], max_rows: float | None) -> int:
     """Return how many rows may be used."""
     if max_rows is None:
-        width = sum(map(_width, sides))
-        return min(MAX_ROWS, max(_LEAST, MAX_VALUES // max(1, width)))
+        values = sum(map(width, sides))
+        return min(MAX_ROWS, max(_LEAST, MAX_VALUES // max(1, values)))
     if not max_rows >= 1:
         raise ValueError(f"max_rows must be at least 1, got {max_rows!r}")
     return int(min(max_rows, 2**62))
@@ -145,7 +144,7 @@ def _length(value: Any) -> int | None:
         return None
 
 
-def _width(value: Any) -> int:
+def width(value: Any) -> int:
     """Return how many values a row has."""
     if isinstance(value, Source):
         return value.width
@@ -219,8 +218,8 @@ def _times(order: Any) -> Iterator[NDArray[np.float64]]:
         yield (times.astype(np.int64) if times.dtype.kind in "mM" else times).astype(np.float64)
 
 
-def _taken(value: Any, rows: Rows | None) -> Any:
-    """Return the rows of whatever holds rows; all of them as they are."""
+def taken(value: Any, rows: Rows | None) -> Any:
+    """Return some rows, rising, of whatever holds rows; all of them as they are."""
     if isinstance(value, Source):
         return value.take(rows)
     if value is None or rows is None:

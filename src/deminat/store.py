@@ -9,6 +9,7 @@ second one that opens the same file to write is refused at once.
 import json
 import os
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from .errors import DataError, printable
 
-__all__ = ["Cell", "Row", "Store", "alone", "key_of", "replaced"]
+__all__ = ["Cell", "Row", "Store", "alone", "key_of", "replaced", "writable"]
 
 Cell = dict[str, Any]
 Row = dict[str, Any]
@@ -135,6 +136,22 @@ def alone(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def writable(path: Path, suffixes: Sequence[str], what: str) -> Path:
+    """Return where something goes, or refuse at once a place where it cannot be written."""
+    if path.suffix.lower() not in suffixes:
+        ends = " or ".join(suffixes)
+        raise DataError(f"{what} ends in {ends}; {printable(path, _LONGEST)} does not")
+    try:
+        if path.is_dir():
+            raise DataError(f"{printable(path, _LONGEST)} is a folder; name a file in it")
+        with tempfile.TemporaryFile(dir=path.parent):
+            return path
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or printable(error)
+        shown = printable(path, _LONGEST)
+        raise DataError(f"cannot write {shown}: {why}; choose another place") from error
 
 
 def replaced(path: Path, write: Callable[[Path], Any]) -> None:

@@ -9,6 +9,7 @@ import typer
 from ..errors import printable
 from .again import command
 from .app import app
+from .carried import Figure, Pointwise, check_places, write
 from .options import (
     Categorical,
     File,
@@ -67,6 +68,8 @@ def estimate(
         float | None, typer.Option(help="Seconds to take at most; fewer are less accurate.")
     ] = None,
     report: Report = None,
+    pointwise: Pointwise = None,
+    figure: Figure = None,
     as_json: Json = False,
 ) -> None:
     """Estimate the mutual information of columns of a file, or of two files.
@@ -78,11 +81,16 @@ def estimate(
     deminat estimate cells.parquet --x raf --y erk --given mek
 
     deminat estimate cells.parquet --x raf --y mek --report report.html
+
+    deminat estimate cells.parquet --x raf --y mek --pointwise rows.parquet --figure rows.png
+
+    deminat estimate labels.csv --x images/ --y age --max-rows 50000
     """
     if report is not None:
         from ..report import place
 
         place(report)  # refused now, not after minutes of work
+    check_places(pointwise, figure)
     within = "" if budget is None else f" within {budget:g} s"
     with progress(f"estimating{within}", remaining=jobs == 1) as share:
         x_side, y_side, known = sides(file, y_file, x, y, categorical, given)
@@ -105,6 +113,7 @@ def estimate(
             **about,
         )
     _show(results, unit, as_json)
+    write(results, (x_side, y_side), pointwise, figure)
     if report is not None:
         _report(report, results, unit, context)
 
