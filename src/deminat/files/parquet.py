@@ -22,7 +22,7 @@ __all__ = ["ParquetTable", "open_parquet"]
 
 # A value in memory: as read, as Float64, and in the array that is returned.
 _BYTES_PER_VALUE = 24
-_SLICE = 1 << 22  # values
+_SLICE = 1 << 20  # values
 _LEAST = 1 << 16  # rows of a slice
 
 
