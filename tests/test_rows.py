@@ -211,7 +211,9 @@ def test_the_answer_does_not_depend_on_the_format(tables, beside):
         words += [f"--{key}={value}" for key, value in beside.items()]
         words = [numbers.get(str(w), str(w)) for w in words]
         words = [f"{w[:8]}{numbers.get(w[8:], w[8:])}" if w[:8] == "--order=" else w for w in words]
-        words = [f"{w[:9]}{numbers.get(w[9:], w[9:])}" if w[:9] == "--groups=" else w for w in words]
+        words = [
+            f"{w[:9]}{numbers.get(w[9:], w[9:])}" if w[:9] == "--groups=" else w for w in words
+        ]
         done = CliRunner().invoke(app, [*words, "--max-rows", str(K), "--json"])
         assert done.exit_code == 0, (name, done.output, done.exception)
         told = json.loads(done.stdout)
