@@ -15,7 +15,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from unittest import mock
 
@@ -235,6 +235,7 @@ def run(number, originals, root):
     try:
         with (
             timed(),
+            chdir(folder),
             mock.patch.multiple("deminat.files.long", **(SHORT if is_long else {"LONG": 1 << 26})),
         ):
             fate = tried(kind, draw, originals, folder)

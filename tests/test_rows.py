@@ -279,6 +279,16 @@ def test_unlike_long_files_are_refused_unread(tmp_path):
     assert "x has 300, y has 301 rows" in str(done.exception)
 
 
+def test_rows_that_do_not_match_are_refused_unread(tmp_path, monkeypatch):
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    np.save(rows / "r.npy", np.zeros((30, 2)))
+    np.save(tmp_path / "y.npy", np.zeros(30))
+    monkeypatch.setattr("deminat.files.folder.Folder.take", lambda *_: pytest.fail("was read"))
+    with pytest.raises(DataError, match="x has 1, y has 30 rows"):
+        deminat.estimate(*files.scan_pair(rows, tmp_path / "y.npy"))
+
+
 if sys.platform == "linux":
 
     def test_a_map_is_given_back_after_each_block(tmp_path):

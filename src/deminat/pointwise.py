@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .errors import DataError
+from .errors import DataError, printable
 from .results import MIResult
 from .store import replaced, writable
 
@@ -50,11 +50,12 @@ def table(results: Sequence[MIResult], sides: Sequence[Any] = ()) -> pl.DataFram
 
 def save(path: Path, frame: pl.DataFrame) -> None:
     """Write the table; one that is there already stays until the new one is whole."""
-    if path.suffix.lower() == ".csv":
-        frame = _inert(frame)
-        replaced(path, lambda draft: frame.write_csv(draft))
-    else:
-        replaced(path, lambda draft: frame.write_parquet(draft))
+    is_csv = path.suffix.lower() == ".csv"
+    frame = _inert(frame) if is_csv else frame
+    try:
+        replaced(path, lambda draft: (frame.write_csv if is_csv else frame.write_parquet)(draft))
+    except pl.exceptions.PolarsError as error:  # a full disk, among others
+        raise DataError(f"cannot write {printable(path, 300)}: {printable(error, 200)}") from error
 
 
 def _columns(side: Any, name: str) -> dict[str, Any]:

@@ -115,12 +115,16 @@ def _limit(sides: Sequence[Any], max_rows: float | None) -> int:
 
 
 def _count(sides: Sequence[Any], most: int) -> int | None:
-    """Return the number of rows, if all sides agree in one; refuse unlike ones that are long."""
+    """Return the number of rows, if all sides agree in one; refuse unlike ones that are long.
+
+    So are sides in files refused, which may be long in other ways, before they are read.
+    """
     counts = [_length(side) for side in sides]
     known = [count for count in counts if count is not None]
     if len(known) < len(counts):
         return None
-    if len(set(known)) > 1 and max(known) > most:
+    unread = any(isinstance(side, Source) for side in sides)
+    if len(set(known)) > 1 and (unread or max(known) > most):
         words = (f"{name} has {n}" for name, n in zip(_SIDES, known, strict=False))
         raise DataError(f"{', '.join(words)} rows; row i of each must go together")
     return known[0] if len(set(known)) == 1 else None

@@ -143,15 +143,17 @@ def writable(path: Path, suffixes: Sequence[str], what: str) -> Path:
     if path.suffix.lower() not in suffixes:
         ends = " or ".join(suffixes)
         raise DataError(f"{what} ends in {ends}; {printable(path, _LONGEST)} does not")
+    shown = printable(path, _LONGEST)
     try:
-        if path.is_dir():
-            raise DataError(f"{printable(path, _LONGEST)} is a folder; name a file in it")
+        folder = path.is_dir()
         with tempfile.TemporaryFile(dir=path.parent):
-            return path
+            pass
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or printable(error)
-        shown = printable(path, _LONGEST)
         raise DataError(f"cannot write {shown}: {why}; choose another place") from error
+    if folder:
+        raise DataError(f"{shown} is a folder; name a file in it")
+    return path
 
 
 def replaced(path: Path, write: Callable[[Path], Any]) -> None:

@@ -19,7 +19,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from deminat.arrays import BLOCK
 from deminat.errors import DataError
 from deminat.files.checks import check_room, foreign, shown
 from deminat.files.columns import Side
@@ -30,6 +29,7 @@ from deminat.files.text import Dialect, TextTable, dialect_of, no_rows, read_tex
 __all__ = ["LONG", "LongTable", "open_text"]
 
 LONG = 1 << 26  # bytes, up to which a file is read whole
+BLOCK = 1 << 22  # bytes that are looked at together: as bytes, as text, as lines
 _LONGEST_LINE = 1 << 28  # bytes
 _PIECE = 100_000  # records with quotes
 _BYTES_PER_VALUE = 48  # as text, as a string, as a number
