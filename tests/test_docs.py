@@ -118,6 +118,11 @@ def small(tmp_path, monkeypatch):
         np.save(f"{name}.npy", rng.normal(size=(120, 2)))
     lines = [f"{i // 5},{rng.normal():.3f},{rng.normal():.3f}" for i in range(150)]
     Path("visits.csv").write_text("\n".join(["patient,dose,pulse", *lines]))
+    Path("images").mkdir()
+    for i, image in enumerate(rng.normal(size=(120, 1, 6, 6))):
+        np.save(f"images/{i}.npy", image)
+    ages = [f"{20 + i % 50}" for i in range(120)]
+    Path("labels.csv").write_text("\n".join(["age", *ages]))
     return tmp_path
 
 

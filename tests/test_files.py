@@ -483,7 +483,7 @@ def test_damaged_parquet_is_refused(table, refuses, damage):
 
 def test_parquet_must_fit_in_memory(table, refuses, monkeypatch):
     path = table(a=np.zeros(10_000), b=np.zeros(10_000), c=["u"] * 10_000)
-    monkeypatch.setattr(checks, "available_memory", lambda: 400_000)
+    monkeypatch.setattr(checks, "available_memory", lambda: 200_000)
     refuses(path, "GB of memory", "choose fewer columns")
     monkeypatch.setattr(checks, "available_memory", lambda: None)
     read(path, "a", "b")
@@ -817,7 +817,8 @@ def test_other_kinds_are_refused_with_those_that_can_be_read(put, refuses, name)
 
 
 def test_public_names():
-    assert files.__all__ == ["read", "read_columns", "read_labels", "read_pair", "read_times"]
+    scans = ["scan", "scan_labels", "scan_pair", "scan_times"]
+    assert files.__all__ == ["read", "read_columns", "read_pair", *scans]
 
 
 # Anything at all
@@ -889,16 +890,20 @@ def visits(tmp_path):
 
 
 def test_labels_are_names_and_times_are_numbers_or_dates(visits):
-    assert files.read_labels(visits, "who").tolist() == ["ann", "bob", "ann"]
-    assert files.read_labels(visits, "day").tolist() == ["3", "1", "2"]
-    assert files.read_times(visits, "day").tolist() == [3, 1, 2]
-    assert files.read_times(visits, "when").tolist() == ["2024-05-31", "2024-05-02", "2023-12-31"]
+    assert files.scan_labels(visits, "who").take().tolist() == ["ann", "bob", "ann"]
+    assert files.scan_labels(visits, "day").take().tolist() == ["3", "1", "2"]
+    assert files.scan_times(visits, "day").take().tolist() == [3, 1, 2]
+    assert files.scan_times(visits, "when").take().tolist() == [
+        "2024-05-31",
+        "2024-05-02",
+        "2023-12-31",
+    ]
     with pytest.raises(DataError, match="whom"):
-        files.read_labels(visits, "whom")
+        files.scan_labels(visits, "whom")
 
 
 def test_labels_and_times_of_archives_are_arrays(tmp_path):
     path = tmp_path / "arrays.npz"
     np.savez(path, x=np.zeros(3), y=np.ones(3), who=np.array([1, 1, 2]))
-    assert files.read_labels(path, "who").tolist() == [1, 1, 2]
-    assert files.read_times(path, "who").tolist() == [1, 1, 2]
+    assert files.scan_labels(path, "who").tolist() == [1, 1, 2]
+    assert files.scan_times(path, "who").tolist() == [1, 1, 2]

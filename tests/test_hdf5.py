@@ -39,7 +39,7 @@ def test_datasets_are_read_by_their_paths(path):
     x, y, z = files.read(path, None, "session/velocity", given="packed", categorical=["packed"])
     assert x.shape == (40, 3)
     assert isinstance(z, pl.DataFrame)
-    assert files.read_labels(path, "label").tolist() == [0] * 20 + [1] * 20
+    assert files.scan_labels(path, "label").take().tolist() == [0] * 20 + [1] * 20
 
 
 @pytest.mark.parametrize(

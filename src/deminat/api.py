@@ -90,7 +90,7 @@ METHODS: dict[str, Callable[[], Objective | MIEstimator]] = {
 
 def estimate(
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
     method: Method = "demi",
     preset: Preset = "auto",
@@ -100,6 +100,7 @@ def estimate(
     given: Any = None,
     groups: Any = None,
     order: Any = None,
+    max_rows: int | None = None,
     n_jobs: int = 1,
     budget: float | None = None,
     progress: Progress | None = None,
@@ -113,8 +114,9 @@ def estimate(
     training pairs (`diagnostics["correction"]`), which makes up for what chance cost them.
 
     Args:
-        x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w).
-        y: The same number of rows, in the same order.
+        x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w). Or a dataset
+            of pairs, as torch has them: `dataset[i]` is (x, y).
+        y: The same number of rows, in the same order; nothing with a dataset.
         method: `"demi"`, `"jsd"`, `"ccmi"`, `"smile"`, `"mine"`, `"nwj"`, `"infonce"`, `"gm"`,
             `"ksg"`, `"gaussian"` or `"copula"`; an objective such as `DEMI(alpha=0.25)`; or a
             whole estimator such as `KSG(k=5)` or `Estimator(critic=MLPCritic)`.
@@ -129,6 +131,9 @@ def estimate(
             nor taken for unpaired; every fold needs two groups or more.
         order: (n,) times, or `True` if rows are in the order of time: they are split by blocks,
             with gaps between them.
+        max_rows: Of more rows, so many are drawn at random by the seed (of a series, one stretch),
+            which `.warnings` tells; by default 200,000, or fewer if they are wider than 671 values.
+            Rows of a memory-mapped array that are not drawn are not read into memory.
         n_jobs: Processes to use, as in joblib; the answer does not depend on it.
         budget: Seconds to take at most, or a little more; what is found by then depends on the
             machine.
@@ -164,6 +169,7 @@ def estimate(
         given=given,
         groups=groups,
         order=order,
+        max_rows=max_rows,
         n_jobs=n_jobs,
         budget=budget,
         progress=progress,
@@ -175,7 +181,7 @@ def estimate(
 
 def compare(
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
     methods: Sequence[Method] = ("demi", "ksg", "gaussian"),
     preset: Preset = "auto",
@@ -185,6 +191,7 @@ def compare(
     given: Any = None,
     groups: Any = None,
     order: Any = None,
+    max_rows: int | None = None,
     n_jobs: int = 1,
     budget: float | None = None,
     progress: Progress | None = None,
@@ -201,6 +208,7 @@ def compare(
     if budget is not None and not budget > 0:
         raise ValueError(f"budget must be seconds, above 0; got {budget!r}")
     rows = {"groups": groups, "order": order, "nan": nan, "least": LEAST_PAIRS}
+    rows |= {"max_rows": max_rows, "seed": seed}
     settings: dict[str, Any] = {"methods": methods, "preset": preset, "folds": folds, "seed": seed}
     if given is None:
         samples: tuple[Sample, ...] = (as_sample(x, y, **rows),)
@@ -214,7 +222,7 @@ def compare(
             results = plain(ask, samples[0], seed, budget, progress)
         else:
             results = given_z(ask, samples, seed, budget, progress)
-    sources = tuple(Source.of(side) for side in (x, y, given) if side is not None)
+    sources = tuple(Source.of(side) for side in ((x, y) if given is None else (x, y, given)))
     results = [replace(r, model=r.model and Fitted(sources, *r.model)) for r in results]
     return results if keep is None else [keep.told(result) for result in results]
 

@@ -2,9 +2,12 @@
 
 Nothing is cast in place, and nothing that is no number becomes one by accident: strings, sparse
 matrices, complex numbers and integers beyond 2**53 are errors that say what to do. Declared
-categories become a column of zeros and ones for each level.
+categories become a column of zeros and ones for each level. Arrays that are mapped from a file are
+copied block by block, and what was looked at is given back: a map that is read from end to end
+would otherwise count as memory from end to end.
 """
 
+import mmap
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -13,7 +16,9 @@ from numpy.typing import NDArray
 
 from .errors import DataError, printable
 
-__all__ = ["as_column", "as_rows", "columns_of"]
+__all__ = ["BLOCK", "as_column", "as_rows", "as_times", "columns_of", "gathered"]
+
+BLOCK = 1 << 24  # bytes of a file that are looked at together
 
 
 def as_rows(value: Any, side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
@@ -50,10 +55,42 @@ def _plain(value: Any, side: str) -> NDArray[Any]:
         value = np.ma.filled(value.astype(object), np.nan)
     if hasattr(value, "toarray"):
         raise DataError(f"{side} is a sparse matrix; pass {side}.toarray()")
+    if isinstance(value, np.ndarray) and value.ndim and _mapped(value) is not None:
+        value = gathered(value)
     try:
         return np.asarray(value)
     except ValueError as error:
         raise DataError(f"{side} is not an array: its rows differ in length") from error
+
+
+def gathered(
+    array: NDArray[Any], rows: NDArray[np.int64] | None = None, columns: list[int] | None = None
+) -> NDArray[Any]:
+    """Return some rows, in rising order, or all, and some columns of an array, in memory."""
+    memory = _mapped(array)
+    numbers = np.arange(len(array)) if rows is None else rows
+    shape = array.shape[1:] if columns is None else (len(columns),)
+    found = np.empty((len(numbers), *shape), array.dtype)
+    step = max(1, BLOCK // max(1, array.nbytes // max(1, len(array))))
+    ends = np.searchsorted(numbers, np.arange(step, len(array) + step, step))
+    for start, end in zip([0, *ends[:-1]], ends, strict=True):
+        if end > start:
+            part = array[numbers[start:end]]
+            found[start:end] = part if columns is None else part[:, columns]
+            if memory is not None:
+                memory.madvise(mmap.MADV_DONTNEED)
+    return found
+
+
+def _mapped(array: Any) -> mmap.mmap | None:
+    """Return the map of a file that an array looks into, if its pages may be given back."""
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    # Of a private copy ("c"), changes would be lost.
+    if not isinstance(array, np.memmap) or array.mode == "c" or not hasattr(mmap, "MADV_DONTNEED"):
+        return None
+    found = array._mmap  # type: ignore[attr-defined]
+    return found if isinstance(found, mmap.mmap) else None
 
 
 def _from_tensor(tensor: Any, side: str) -> NDArray[Any]:
@@ -161,3 +198,26 @@ def columns_of(value: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     kinds = frame.schema.items()
     labels = tuple(str(n) for n, kind in kinds if isinstance(kind, nw.Categorical | nw.Enum))
     return tuple(map(str, frame.columns)), labels
+
+
+def as_times(value: Any) -> NDArray[Any]:
+    """Return times (n,), numbers or dates; refuse what is missing or no time."""
+    frame = nw.from_native(value, pass_through=True, allow_series=True)
+    times = frame.to_numpy() if isinstance(frame, nw.Series) else np.asarray(value)
+    if times.dtype.kind in "OSU":
+        times = _dates(times)
+    missing = int((times != times).sum())
+    if missing:
+        raise DataError(f"order is missing in {missing} of {len(times)} rows: fill it in")
+    return times
+
+
+def _dates(texts: NDArray[Any]) -> NDArray[Any]:
+    """Return times from text or objects."""
+    try:
+        return np.asarray(texts, dtype="datetime64[us]")
+    except (ValueError, TypeError):
+        raise DataError(
+            f"order must be numbers, or times such as 2024-05-31T12:30:00, or True if rows are in "
+            f"order; got {printable(repr(texts[0]))}"
+        ) from None

@@ -78,4 +78,4 @@ def _p_value_given(pair: Sample, known: Sample, seed: int) -> float | None:
 def told(result: MIResult, sample: Sample, seed: int, known: Sample | None = None) -> MIResult:
     """Return a result that knows of what and by which seed it is."""
     run = {"run": described(sample, seed, known)}
-    return replace(result, diagnostics={**result.diagnostics, **run})
+    return replace(result, diagnostics={**result.diagnostics, **run}, rows=sample.rows)

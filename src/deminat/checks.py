@@ -13,7 +13,7 @@ one that does may still be wrong; one that fails is.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,7 @@ def check(
     nan: NanPolicy = "raise",
     groups: Any = None,
     order: Any = None,
+    max_rows: int | None = None,
     budget: float | None = None,
     progress: Progress | None = None,
 ) -> tuple[MIResult, list[Check]]:
@@ -91,8 +92,8 @@ def check(
     Args are those of `estimate`; `budget` is that of all estimates together. With `groups` or
     `order`, rows are not put side by side.
     """
-    sample = as_sample(x, y, groups=groups, order=order, nan=nan, least=LEAST_PAIRS)
-    sample = sample.without_constants()
+    rows = {"groups": groups, "order": order, "nan": nan, "least": LEAST_PAIRS}
+    sample = as_sample(x, y, **rows, max_rows=max_rows, seed=seed).without_constants()
     rng = np.random.default_rng([_TAG, seed])
     changes = list(_changes(sample, rng))
     count = len(changes) + 1
@@ -104,6 +105,7 @@ def check(
             preset=preset,
             folds=folds,
             seed=seed,
+            max_rows=len(sample),
             budget=None if budget is None else budget / count,
             progress=share_of(progress, i, count),
             **about,
@@ -112,6 +114,7 @@ def check(
     groups = None if sample.labels is sample.copies else sample.labels
     about = {"groups": groups, "order": sample.times}
     base = measured((sample.x, sample.y), 0, **about)
+    base = replace(base, warnings=tuple(dict.fromkeys(sample.warnings + base.warnings)))
     found = []
     for i, change in enumerate(changes, start=1):
         result = measured(change.sides, i, **(about if change.keeps_rows else {}))

@@ -5,19 +5,21 @@ Both sides become float64 arrays of n rows, never cast in place. What cannot be 
 (constant columns, declared categories) is mended and, where it matters, told in a `Caution`.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from .arrays import as_column, as_rows
+from .arrays import as_rows
 from .copies import label_copies
-from .errors import DataError, printable
+from .errors import DataError
+from .items import as_pair
+from .kinship import group_codes, joined, places, tied
 from .results import Caution
+from .rows import Drawn, draw
 from .serial import gap_between, serial_cautions
 
 __all__ = [
@@ -53,6 +55,8 @@ class Sample:
         times: (n,) the place of each row in the order of time; `None` where there is none.
         gap: Rows to leave out between blocks of rows in that order.
         dropped: How many pairs were left out because a value was missing.
+        rows: (n,) which rows these are of those that were given, counted from 0; `None` where that
+            is not known.
         warnings: What was mended on the way.
     """
 
@@ -66,6 +70,7 @@ class Sample:
     gap: int = 0
     dropped: int = 0
     warnings: tuple[Caution, ...] = ()
+    rows: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.x)
@@ -79,6 +84,7 @@ class Sample:
             labels=_taken(self.labels, rows),
             copies=_taken(self.copies, rows),
             times=_taken(self.times, rows),
+            rows=_taken(self.rows, rows),
         )
 
     def without_constants(self) -> "Sample":
@@ -105,6 +111,8 @@ def as_sample(
     order: Any = None,
     nan: NanPolicy = "raise",
     least: int = 2,
+    max_rows: float | None = math.inf,
+    seed: int = 0,
 ) -> Sample:
     """Check two aligned collections of values and make them a `Sample`.
 
@@ -115,28 +123,46 @@ def as_sample(
         order: (n,) times, or `True` if rows are in the order of time.
         nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
         least: The smallest usable number of pairs.
+        max_rows: Of more rows, so many are drawn; `None` for as many as `rows` says.
+        seed: Of the draw.
     """
-    x, y = as_rows(x, "x"), as_rows(y, "y")
-    return _checked(x, y, groups=groups, order=order, nan=nan, least=least)
+    drawn = draw(as_pair(x, y), groups, order, max_rows, seed)
+    x, y = (as_rows(side, name) for side, name in zip(drawn.sides, "xy", strict=True))
+    return _checked(x, y, drawn, nan=nan, least=least)
 
 
-def as_samples_given(x: Any, y: Any, z: Any, **how: Any) -> tuple[Sample, Sample, Sample]:
+def as_samples_given(
+    x: Any,
+    y: Any,
+    z: Any,
+    *,
+    groups: Any = None,
+    order: Any = None,
+    max_rows: float | None = math.inf,
+    seed: int = 0,
+    **how: Any,
+) -> tuple[Sample, Sample, Sample]:
     """Return three samples of the same rows: x with y and z, x with z, x with y.
 
     Args:
         x: As of `as_sample`.
         y: The same number of rows.
         z: The same number of rows.
+        groups: As of `as_sample`.
+        order: As of `as_sample`.
+        max_rows: As of `as_sample`.
+        seed: As of `as_sample`.
         **how: As of `as_sample`.
     """
-    x, y, z = as_rows(x, "x"), as_rows(y, "y"), as_rows(z, "given")
+    drawn = draw((*as_pair(x, y), z), groups, order, max_rows, seed)
+    x, y, z = map(as_rows, drawn.sides, ("x", "y", "given"))
     if not len(x[0]) == len(y[0]) == len(z[0]):
         raise DataError(
             f"x has {len(x[0])} rows, y {len(y[0])} and given {len(z[0])}; row i of each must go "
             "together"
         )
     (y_rows, y_names), (z_rows, z_names) = (_flat(*side) for side in (y, z))
-    both = _checked(x, (np.hstack([y_rows, z_rows]), y_names + z_names), **how)
+    both = _checked(x, (np.hstack([y_rows, z_rows]), y_names + z_names), drawn, **how)
     d = len(y_names)
     return (
         both,
@@ -161,13 +187,12 @@ def _flat(rows: NDArray[np.float64], names: tuple[str, ...]) -> Named:
 def _checked(
     x_side: Named,
     y_side: Named,
+    drawn: Drawn,
     *,
-    groups: Any = None,
-    order: Any = None,
     nan: NanPolicy = "raise",
     least: int = 2,
 ) -> Sample:
-    """Return a sample of rows with names of their columns, as `as_sample` does."""
+    """Return a sample of rows that were drawn, with names of their columns."""
     if nan not in ("raise", "omit"):
         raise ValueError(f'nan must be "raise" or "omit", got {nan!r}')
     (x, x_names), (y, y_names) = x_side, y_side
@@ -182,22 +207,25 @@ def _checked(
             f"{'; '.join(where)}; omit those pairs (nan='omit', --nan omit) or fill them in"
         )
     dropped = int((~finite).sum())
-    warnings = (_omitted(dropped, len(finite)),) if dropped else ()
+    warnings = drawn.told + ((_omitted(dropped, len(finite)),) if dropped else ())
     if finite.sum() < least:
         raise DataError(
             f"{finite.sum()} pairs are too few (n_samples = {finite.sum()}): at least {least} are "
             "needed"
         )
-    grouped, times = _group_codes(groups, finite), _places(order, finite)
+    grouped, times = group_codes(drawn.groups, finite), places(drawn.order, finite)
     if grouped is not None and times is not None:
         raise DataError(
             "groups and order were both given: pass groups for rows that belong together, or order "
             "for one series in time"
         )
-    sample = Sample(x[finite], y[finite], x_names, y_names, dropped=dropped, warnings=warnings)
-    return (
-        _with_groups(sample, grouped) if times is None else _in_time(sample, times, order, finite)
+    rows = drawn.numbers(np.flatnonzero(finite))
+    sample = Sample(
+        x[finite], y[finite], x_names, y_names, dropped=dropped, warnings=warnings, rows=rows
     )
+    if times is None:
+        return _with_groups(sample, grouped)
+    return _in_time(sample, times, drawn.order, finite)
 
 
 def _with_groups(sample: Sample, groups: NDArray[np.int64] | None) -> Sample:
@@ -205,7 +233,7 @@ def _with_groups(sample: Sample, groups: NDArray[np.int64] | None) -> Sample:
     copies, told = label_copies(sample.x, sample.y)
     if groups is None:
         told += serial_cautions(*_without_copies(sample.x, sample.y, copies))
-    labels, warnings = _joined(groups, copies), sample.warnings + told
+    labels, warnings = joined(groups, copies), sample.warnings + told
     return replace(sample, labels=labels, copies=copies, warnings=warnings)
 
 
@@ -221,74 +249,8 @@ def _in_time(
         )
     rows = times.argsort()
     gap, told = gap_between(sample.x[rows], sample.y[rows])
-    warnings = sample.warnings + _tied(order, keep) + told
+    warnings = sample.warnings + tied(order, keep) + told
     return replace(sample, times=times, gap=gap, warnings=warnings)
-
-
-def _group_codes(groups: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return an integer for each row that is kept, equal within a group."""
-    if groups is None:
-        return None
-    names = as_column(groups, keep, "groups")
-    if any(v is None or type(v).__name__ == "NAType" or v != v for v in names):
-        raise DataError("groups has missing values; give every row a group, or leave the row out")
-    texts = np.array([str(v) for v in names]) if names.dtype == object else names
-    codes = np.unique(texts, return_inverse=True)[1].astype(np.int64)
-    if codes.max() == 0:
-        raise DataError("all rows are of one group: nothing can be held out; leave groups out")
-    return codes
-
-
-def _places(order: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return the place in time of each row that is kept, counted from 0."""
-    if order is None or isinstance(order, bool | np.bool_):
-        return np.arange(int(keep.sum())) if order else None
-    times = as_column(order, keep, "order")
-    if times.dtype.kind in "OSU":
-        times = _dates(times)
-    missing = int((times != times).sum())
-    if missing:
-        raise DataError(f"order is missing in {missing} of {len(times)} rows: fill it in")
-    return np.argsort(np.argsort(times, kind="stable"), kind="stable").astype(np.int64)
-
-
-def _dates(texts: NDArray[Any]) -> NDArray[Any]:
-    """Return times from text or objects."""
-    try:
-        return np.asarray(texts, dtype="datetime64[us]")
-    except (ValueError, TypeError):
-        raise DataError(
-            f"order must be numbers, or times such as 2024-05-31T12:30:00, or True if rows are in "
-            f"order; got {printable(repr(texts[0]))}"
-        ) from None
-
-
-def _tied(order: Any, keep: NDArray[np.bool_]) -> tuple[Caution, ...]:
-    """Say so where several rows have one time."""
-    if order is None or isinstance(order, bool | np.bool_):
-        return ()
-    times = as_column(order, keep, "order")
-    repeated = len(times) - len(np.unique(times.astype(str) if times.dtype == object else times))
-    if repeated == 0:
-        return ()
-    told = Caution(
-        "tied_times",
-        f"{repeated} of {len(times)} rows have the time of another and were taken as they come",
-        "If these are several series, pass groups= instead of order=",
-    )
-    return (told,)
-
-
-def _joined(
-    groups: NDArray[np.int64] | None, copies: NDArray[np.int64] | None
-) -> NDArray[np.int64] | None:
-    """Return labels that are equal for rows of one group, and for groups that share a copy."""
-    if groups is None or copies is None:
-        return copies if groups is None else groups
-    rows, first = np.arange(len(groups)), groups.max() + 1
-    size = int(first + copies.max() + 1)
-    linked = coo_array((np.ones(len(rows)), (groups, first + copies)), shape=(size, size))
-    return np.asarray(connected_components(linked)[1][groups], dtype=np.int64)
 
 
 def _without_copies(

@@ -29,6 +29,7 @@ from .inputs import (
     complete_rows,
     kept_columns,
 )
+from .rows import Source as Stored
 from .training import one_thread
 
 __all__ = ["Fitted", "Member", "Part", "Scorer", "Source"]
@@ -83,8 +84,9 @@ class Source:
 
     @classmethod
     def of(cls, value: Any) -> Self:
-        """Return the columns of a frame or series."""
-        names, categorical = columns_of(value)
+        """Return the columns of a frame or series, in memory or in a file."""
+        some = value.take(np.arange(1)) if isinstance(value, Stored) else value
+        names, categorical = columns_of(some)
         return cls(names, categorical) if all(names) else cls()
 
 

@@ -39,7 +39,7 @@ def _git(*arguments: str) -> str:
     """Return what git says of this package, nothing if there is no git."""
     try:
         asked = subprocess.run(
-            ["git", *arguments],
+            ["git", "--no-optional-locks", *arguments],  # killed, it must leave none behind
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,

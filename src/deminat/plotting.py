@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "plot_carried",
     "plot_errors",
     "plot_methods",
     "plot_pointwise",
@@ -21,11 +23,15 @@ __all__ = [
     "save_comparison",
     "save_errors",
     "save_heat_map",
+    "save_information",
     "save_network",
     "save_shares",
 ]
 
 Rows = Sequence[Mapping[str, Any]]
+
+_POINTS = 20_000  # of a scatter, about
+_SKEW = 20.0  # times the median, from which on an axis is logarithmic
 
 
 def plot_pointwise(ax: "Axes", x: Any, y: Any, result: MIResult) -> None:
@@ -35,6 +41,65 @@ def plot_pointwise(ax: "Axes", x: Any, y: Any, result: MIResult) -> None:
     points = ax.scatter(x, y, c=shown, cmap="coolwarm", vmin=-limit, vmax=limit, s=4, linewidths=0)
     bar = ax.figure.colorbar(points, ax=ax)
     bar.set_label("log ratio of the pair (nats)")
+
+
+def plot_carried(ax: "Axes", result: MIResult) -> None:
+    """Draw the share of the information that the pairs carry which tell most, and where half is."""
+    carried = np.append(0.0, np.cumsum(-np.sort(-result.pointwise)))
+    ax.set_xlabel(
+        "pairs, those that tell most first (%)\nwhere it falls, pairs are more likely apart"
+    )
+    ax.set_ylabel("information that they carry (%)")
+    if not carried[-1] > 0:
+        ax.text(0.5, 0.5, "there is none", ha="center", transform=ax.transAxes)
+        return
+    ax.plot(np.linspace(0, 100, len(carried)), 100 * carried / carried[-1], color="tab:blue")
+    ax.plot([0, 100], [0, 100], color="0.6", linestyle="--", linewidth=1)
+    if result.half is not None:
+        at = 100 * result.half
+        ax.plot([at, at, 0], [0, 50, 50], color="black", linewidth=0.8)
+        words = f"half in {result.half:.0%} of the pairs"
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 2}
+        ax.text(at + 3, 46, words, va="top", bbox=box)
+    ax.set_xlim(0, 100)
+    ax.set_ylim(bottom=0)
+    ax.grid(alpha=0.3)
+
+
+def save_information(
+    path: Path | str,
+    result: MIResult,
+    pair: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    labels: tuple[str, str] = ("x", "y"),
+    kind: str | None = None,
+) -> None:
+    """Save a figure of where the information is.
+
+    Args:
+        path: Where to.
+        result: Of the pairs.
+        pair: x (n,) and y (n,), if both are one column: the pairs are drawn, coloured by nats.
+        labels: What to write at their axes.
+        kind: png, svg or pdf; by default what the suffix of the path says.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10 if pair else 5.2, 4.2), layout="constrained")
+    *scatter, curve = figure.subplots(1, 2 if pair else 1, squeeze=False)[0]
+    for ax in scatter:
+        every = slice(None, None, max(1, result.n // _POINTS))
+        x, y = (np.asarray(side)[every] for side in pair or ())
+        plot_pointwise(ax, x, y, replace(result, pointwise=result.pointwise[every]))
+        ax.set(
+            xlabel=_shortened(labels[0]),
+            ylabel=_shortened(labels[1]),
+            xscale=_scale(x),
+            yscale=_scale(y),
+        )
+        ax.set_title("each pair, coloured by its log ratio")
+    plot_carried(curve, result)
+    curve.set_title(f"{result.mi:.3f} nats a pair, {result.n:,} pairs ({result.method})")
+    figure.savefig(path, dpi=150, format=kind)
 
 
 def plot_methods(ax: "Axes", results: Sequence[MIResult], unit: Unit = "nats") -> None:
@@ -268,6 +333,12 @@ def save_network(
     ax.set_axis_off()
     ax.margins(0.12)
     figure.savefig(path, dpi=150)
+
+
+def _scale(values: NDArray[np.float64]) -> str:
+    """Return the scale of an axis on which values (n,) are not all in one corner."""
+    skew = values.min() > 0 and values.max() > _SKEW * np.median(values)
+    return "log" if skew else "linear"
 
 
 def _shortened(name: str) -> str:

@@ -68,6 +68,7 @@ class MIResult:
             independent rows or groups; `None` if there is none.
         model: What was fitted, for `log_ratio` and `save`; `None` if nothing was kept. It is
             neither shown nor compared nor pickled.
+        rows: (n,) which rows of the input the pairs are, counted from 0; `None` if all.
     """
 
     mi: float
@@ -81,6 +82,7 @@ class MIResult:
     p_value: float | None = None
     lower_bound: float | None = None
     model: Any = field(default=None, repr=False, compare=False)
+    rows: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     @property
     def bits(self) -> float:
@@ -95,6 +97,24 @@ class MIResult:
             return ""
         (words, count), folds = chosen.most_common(1)[0], chosen.total()
         return words if folds == 1 else f"{words} ({count} of {folds} folds)"
+
+    def top(self, k: int = 10) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the k rows of the input that tell most, and the log ratio of each in nats."""
+        most = np.argsort(-self.pointwise, kind="stable")[: max(0, k)]
+        return most if self.rows is None else self.rows[most], self.pointwise[most]
+
+    @property
+    def half(self) -> float | None:
+        """The share of the pairs, those that tell most, that carry half of the information.
+
+        `None` where there is none to carry, or no more than chance makes of nothing.
+        """
+        if not 2 * self.standard_error < self.mi < math.inf:
+            return None
+        carried = np.cumsum(-np.sort(-self.pointwise))
+        if not carried[-1] > 0:
+            return None
+        return float((np.argmax(carried >= carried[-1] / 2) + 1) / len(carried))
 
     def describe(self, unit: Unit = "nats") -> str:
         """Return one readable line, in `unit`."""

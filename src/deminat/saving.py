@@ -2,7 +2,7 @@
 
     manifest.json               what is here, with the sha256 of each file and of itself
     result-0123456789ab.json    the answer, for people and programs
-    model-0123456789ab.safetensors    pointwise values, and critics, maps and starts of all folds
+    model-0123456789ab.safetensors    pointwise values and rows, critics, maps and starts of all folds
 
 Files are called by their contents, so those of a new run never overwrite those of an old one: the
 run changes at the moment when the manifest is renamed. Nothing is unpickled.
@@ -28,7 +28,7 @@ _MANIFEST = "manifest.json"
 _FORMAT, _VERSION = "deminat run", 1
 _OWN = re.compile(r"(result-[0-9a-f]{12}\.json|model-[0-9a-f]{12}\.safetensors)")
 _LONGEST = 300  # characters of a path in a message
-_IN_MODEL = "pointwise", "model"
+_IN_MODEL = "pointwise", "rows", "model"
 
 
 def save(result: MIResult, folder: PathLike[str] | str) -> None:

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,6 +35,7 @@ __all__ = [
     "replaced",
     "sealed",
     "unsealed",
+    "writable",
 ]
 
 Cell = dict[str, Any]
@@ -154,6 +156,24 @@ def alone(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def writable(path: Path, suffixes: Sequence[str], what: str) -> Path:
+    """Return where something goes, or refuse at once a place where it cannot be written."""
+    if path.suffix.lower() not in suffixes:
+        ends = " or ".join(suffixes)
+        raise DataError(f"{what} ends in {ends}; {printable(path, _LONGEST)} does not")
+    shown = printable(path, _LONGEST)
+    try:
+        folder = path.is_dir()
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or printable(error)
+        raise DataError(f"cannot write {shown}: {why}; choose another place") from error
+    if folder:
+        raise DataError(f"{shown} is a folder; name a file in it")
+    return path
 
 
 def replaced(path: Path, write: Callable[[Path], Any]) -> None:

@@ -1,15 +1,15 @@
 """Commands that answer questions about the user's own data: estimate, test, check."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import DataError, printable
+from ..errors import printable
 from .again import command
 from .app import app
+from .carried import Figure, Pointwise, check_places, write
 from .options import (
     Categorical,
     File,
@@ -18,6 +18,7 @@ from .options import (
     Groups,
     Jobs,
     Json,
+    MaxRows,
     Method,
     Nan,
     Order,
@@ -32,17 +33,17 @@ from .options import (
     Y,
     YFile,
 )
+from .reading import beside, sides
 from .runs import check_place, finished, keeping
 from .screen import progress, say, table
 
 if TYPE_CHECKING:
     from ..results import Caution, MIResult
 
-__all__ = ["check", "estimate", "independence", "read_sides"]
+__all__ = ["check", "estimate", "independence"]
 
 _LONGEST = 300  # characters of a path on the screen
 _TOLD = "preset", "categorical", "groups", "order"  # options that a report names
-_ROWS = "rows"  # what --order calls the order of the file
 
 
 @app.command()
@@ -56,6 +57,7 @@ def estimate(
     given: Given = None,
     groups: Groups = None,
     order: Order = None,
+    max_rows: MaxRows = None,
     method: Annotated[
         list[Method] | None, typer.Option(help="By default demi; give it again for several.")
     ] = None,
@@ -69,6 +71,8 @@ def estimate(
         float | None, typer.Option(help="Seconds to take at most; fewer are less accurate.")
     ] = None,
     report: Report = None,
+    pointwise: Pointwise = None,
+    figure: Figure = None,
     save: Save = None,
     resume: Resume = False,
     as_json: Json = False,
@@ -83,20 +87,25 @@ def estimate(
 
     deminat estimate cells.parquet --x raf --y mek --report report.html
 
+    deminat estimate cells.parquet --x raf --y mek --pointwise rows.parquet --figure rows.png
+
+    deminat estimate labels.csv --x images/ --y age --max-rows 50000
+
     deminat estimate cells.parquet --x raf --y mek --save run --resume
     """
     if report is not None:
         from ..report import place
 
         place(report)  # refused now, not after minutes of work
+    check_places(pointwise, figure)
     within = "" if budget is None else f" within {budget:g} s"
     with (
         keeping(context, save, resume, method or [Method.DEMI]) as checkpoint,
         progress(f"estimating{within}", remaining=jobs == 1) as share,
     ):
         check_place(save)
-        x_side, y_side, known = read_sides(file, y_file, x, y, categorical, given)
-        beside = _beside(file, y_file, groups, order)
+        x_side, y_side, known = sides(file, y_file, x, y, categorical, given)
+        about = beside(file, y_file, groups, order)
         from ..api import compare  # late: torch takes seconds
 
         results = compare(
@@ -112,11 +121,13 @@ def estimate(
             progress=share,
             given=known,
             checkpoint=checkpoint,
-            **beside,
+            max_rows=max_rows,
+            **about,
         )
     _show(results, unit, as_json)
     if save is not None:
         finished(results[0], save)
+    write(results, (x_side, y_side), pointwise, figure)
     if report is not None:
         _report(report, results, unit, context)
 
@@ -131,6 +142,7 @@ def independence(
     given: Given = None,
     groups: Groups = None,
     order: Order = None,
+    max_rows: MaxRows = None,
     permutations: Annotated[
         int, typer.Option(help="To compare with, at least 20; not with --order.")
     ] = 999,
@@ -145,8 +157,8 @@ def independence(
     deminat test visits.csv --x dose --y pulse --groups patient
     """
     with progress("testing"):
-        x_side, y_side, known = read_sides(file, y_file, x, y, categorical, given)
-        beside = _beside(file, y_file, groups, order)
+        x_side, y_side, known = sides(file, y_file, x, y, categorical, given)
+        about = beside(file, y_file, groups, order)
         from ..inference import independence_test  # late: torch takes seconds
 
         result = independence_test(
@@ -156,7 +168,8 @@ def independence(
             permutations=permutations,
             seed=seed,
             nan=nan.value,
-            **beside,
+            max_rows=max_rows,
+            **about,
         )
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2))
@@ -174,6 +187,7 @@ def check(
     categorical: Categorical = "",
     groups: Groups = None,
     order: Order = None,
+    max_rows: MaxRows = None,
     method: Annotated[Method, typer.Option(help="What to check.")] = Method.DEMI,
     preset: Annotated[Preset, typer.Option(help="Recipe of trained methods.")] = Preset.AUTO,
     folds: Folds = 5,
@@ -192,8 +206,8 @@ def check(
     deminat check cells.parquet --x raf --y mek
     """
     with progress("checking") as share:
-        *pair, _ = read_sides(file, y_file, x, y, categorical)
-        beside = _beside(file, y_file, groups, order)
+        *pair, _ = sides(file, y_file, x, y, categorical)
+        about = beside(file, y_file, groups, order)
         from ..checks import check as checked  # late: torch takes seconds
 
         base, checks = checked(
@@ -205,7 +219,8 @@ def check(
             nan=nan.value,
             budget=budget,
             progress=share,
-            **beside,
+            max_rows=max_rows,
+            **about,
         )
     if as_json:
         told = {"estimate": base.to_dict(), "checks": [c.to_dict() for c in checks]}
@@ -229,49 +244,6 @@ def _line(told: dict[str, Any]) -> dict[str, str]:
         "at most": high,
         "": "ok" if told["passed"] else "FAIL",
     }
-
-
-def read_sides(
-    file: Path,
-    y_file: Path | None,
-    x: str | None,
-    y: str | None,
-    categorical: str | Sequence[str],
-    given: str | None = None,
-) -> tuple[Any, Any, Any]:
-    """Return both sides and what is given, from columns of one file or from two files."""
-    from .. import files
-
-    names = categorical.split(",") if isinstance(categorical, str) else categorical
-    labels = [name for name in names if name]
-    if y_file is None:
-        first, second, *known = files.read(file, x, y, given=given, categorical=labels)
-        return first, second, known[0] if known else None
-    if x is not None or y is not None or given is not None:
-        raise DataError(
-            "two files stand for x and y whole; leave --x, --y and --given out, or one file"
-        )
-    return *files.read_pair(file, y_file, categorical=labels), None
-
-
-def _beside(
-    file: Path, y_file: Path | None, groups: str | None, order: str | None
-) -> dict[str, Any]:
-    """Return groups and order, from columns of the file."""
-    from .. import files
-
-    if y_file is not None and (groups is not None or order not in (None, _ROWS)):
-        raise DataError("--groups and --order name columns of one file; put x and y into one")
-    return {
-        "groups": None if groups is None else files.read_labels(file, groups),
-        "order": _order(file, order),
-    }
-
-
-def _order(file: Path, order: str | None) -> Any:
-    from .. import files
-
-    return True if order == _ROWS else None if order is None else files.read_times(file, order)
 
 
 def _show(results: list["MIResult"], unit: Unit, as_json: bool) -> None:

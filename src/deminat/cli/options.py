@@ -14,6 +14,7 @@ __all__ = [
     "Groups",
     "Jobs",
     "Json",
+    "MaxRows",
     "Method",
     "Nan",
     "Order",
@@ -74,7 +75,7 @@ Cluster = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler to use: tcp://host:8786.")
 ]
 
-File = Annotated[Path, typer.Argument(help="CSV, TSV, TXT, Parquet, NPY, NPZ or HDF5.")]
+File = Annotated[Path, typer.Argument(help="CSV, TXT, Parquet, NPY, NPZ, HDF5; a folder of NPY.")]
 YFile = Annotated[Path | None, typer.Argument(help="A second file, of y alone.")]
 X = Annotated[
     str | None,
@@ -98,6 +99,10 @@ Groups = Annotated[
 Order = Annotated[
     str | None,
     typer.Option(help="Column of times: numbers or ISO 8601; 'rows' if rows are in order."),
+]
+MaxRows = Annotated[
+    int | None,
+    typer.Option(min=1, help="Draw so many of more rows; 200000, fewer of over 671 values each."),
 ]
 Report = Annotated[
     Path | None, typer.Option(help="Write a report to this .html file: one page, no network.")

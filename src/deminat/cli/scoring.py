@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import DataError, printable
-from .answers import read_sides
 from .app import app
 from .options import Categorical, File, Given, Json, Nan, Skip, X, Y, YFile
+from .reading import sides
 from .screen import progress, say
 
 if TYPE_CHECKING:
@@ -51,15 +51,18 @@ def score(
     if out is not None and out.suffix.lower() not in _SUFFIXES:
         raise DataError(f"--out ends in .csv or .parquet; {printable(out, _LONGEST)} does not")
     with progress("scoring"):
+        from ..rows import taken
         from ..saving import load  # late: torch takes seconds
 
         result = load(run)
         sources = result.model.sources
         asked = _asked(sources, (x, y, given)) if y_file is None else (x, y, given)
         labels = categorical or [name for source in sources for name in source.categorical]
-        sides = read_sides(file, y_file, *asked[:2], labels, asked[2])
-        sides = tuple(_called(side, s) for side, s in zip(sides, (*sources, None), strict=False))
-        scores = result.log_ratio(*sides, nan=nan.value)
+        new = sides(file, y_file, *asked[:2], labels, asked[2])
+        rows = [
+            _called(taken(side, None), s) for side, s in zip(new, (*sources, None), strict=False)
+        ]
+        scores = result.log_ratio(*rows, nan=nan.value)
     _show(scores, as_json)
     if out is not None:
         _write(out, scores)

@@ -1,8 +1,11 @@
-"""Files to columns: CSV, Parquet, NPY and NPZ.
+"""Files to columns: CSV, Parquet, NPY, NPZ, HDF5, and folders of NPY.
 
 A file is taken at its word only after checking: sizes it declares are compared with the file
 and with the memory of the machine before anything is read, rows must have as many fields as
 the first, and nothing is ever unpickled. What cannot be read is a `DataError` of one line.
+
+`scan` and its kin leave values where they are: they return sources, of which `deminat.estimate`
+takes the rows that it uses, so that a file may be far larger than memory; `read` reads them all.
 
 | suffix              | holds                                    | `x` and `y` name             |
 |---------------------|------------------------------------------|------------------------------|
@@ -10,13 +13,17 @@ the first, and nothing is ever unpickled. What cannot be read is a `DataError` o
 | .parquet .pq        | a table; only the chosen columns are read| columns, by name or number   |
 | .npy                | a 2-d array                              | columns, by number           |
 | .npz                | several arrays                           | arrays, by default `x`, `y`  |
+| .h5 .hdf5           | several arrays                           | arrays, by their paths       |
+| a folder            | an .npy a row, sorted by name            | itself: `x=folder/`          |
 
 `idx` reads the arrays of bytes that `deminat.datasets` is after.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +32,35 @@ import polars as pl
 from numpy.typing import NDArray
 
 from deminat.errors import DataError, printable
-from deminat.files import arrays, parquet, text
-from deminat.files.archives import ARCHIVES, one_array, only_array, read_arrays
+from deminat.files import arrays, long, parquet, text
+from deminat.files.archives import ARCHIVES, Dataset, scan_array, scan_arrays
 from deminat.files.checks import PathLike, readable, shown
-from deminat.files.columns import Side, Table, missing, named, pick, resolve
+from deminat.files.columns import Side, Table, chosen, missing, named, resolve
+from deminat.files.folder import is_folder, open_folder
+from deminat.files.sources import Columns, Labels, Times
+from deminat.rows import Source
 
-__all__ = ["PICKLES", "read", "read_columns", "read_labels", "read_pair", "read_times"]
+__all__ = [
+    "PICKLES",
+    "read",
+    "read_columns",
+    "read_pair",
+    "scan",
+    "scan_labels",
+    "scan_pair",
+    "scan_times",
+]
 
 _TABLES: dict[str, Callable[[Path], Table]] = {
-    ".csv": text.open_text,
-    ".tsv": text.open_text,
-    ".txt": text.open_text,
+    ".csv": long.open_text,
+    ".tsv": long.open_text,
+    ".txt": long.open_text,
     ".parquet": parquet.open_parquet,
     ".pq": parquet.open_parquet,
     ".npy": arrays.open_npy,
 }
+_TABLE_KINDS = long.LongTable, parquet.ParquetTable, text.TextTable
+_SLASHES = tuple({"/", os.sep})
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 
 
@@ -71,10 +92,35 @@ def read(
     Raises:
         DataError: If the file cannot be read, or the columns are not there or not numbers.
     """
+    x_side, y_side, *known = scan(path, x, y, given=given, categorical=categorical)
+    return _taken(x_side), _taken(y_side), *map(_taken, known)
+
+
+def scan(
+    path: PathLike,
+    x: str | None,
+    y: str | None,
+    *,
+    given: str | None = None,
+    categorical: Sequence[str] = (),
+) -> tuple[Source | Side, ...]:
+    """Find the two sides of a pair in one file, and what is known already, without reading values.
+
+    Args are those of `read`; besides, x, y or given may be a folder of .npy files, written with a
+    slash at its end: its rows belong to those of the file.
+
+    Returns:
+        As many sources of rows; arrays of an .npz are read.
+    """
+    folders = {name: _folder(side) for name, side in zip("xyz", (x, y, given), strict=True)}
+    if any(folders.values()):
+        return _beside_folders(_checked(path), (x, y, given), folders, categorical)
     path = _checked(path)
     if path.suffix.lower() in ARCHIVES:
-        return read_arrays(path, x, y, given, categorical)
-    return pick(_TABLES[path.suffix.lower()](path), x, y, given, categorical)
+        return scan_arrays(path, x, y, given, categorical)
+    table = _TABLES[path.suffix.lower()](path)
+    groups, labels = chosen(table, x, y, given, categorical)
+    return tuple(Columns(table, group, frozenset(labels)) for group in groups)
 
 
 def read_pair(
@@ -94,11 +140,25 @@ def read_pair(
     Raises:
         DataError: If a file cannot be read, or both are the same file.
     """
-    paths = _checked(x_path), _checked(y_path)
+    x, y = scan_pair(x_path, y_path, categorical=categorical)
+    return _taken(x), _taken(y)
+
+
+def scan_pair(
+    x_path: PathLike, y_path: PathLike, *, categorical: Sequence[str] = ()
+) -> tuple[Source | Side, Source | Side]:
+    """Find the two sides of a pair in two files, or folders of .npy files, all columns of each.
+
+    Args are those of `read_pair`.
+
+    Returns:
+        Two sources of rows, or arrays: of an .npy mapped from the file, of an .npz read.
+    """
+    paths = [_present(path) for path in (x_path, y_path)]
     if paths[0].samefile(paths[1]):
         raise DataError(f"{shown(paths[0])} is given for both x and y: give two different files")
     x, y = (_open(path) for path in paths)
-    tables = [side for side in (x, y) if not isinstance(side, np.ndarray)]
+    tables = [side for side in (x, y) if isinstance(side, _TABLE_KINDS)]
     for name in categorical:
         if all(missing(table, name) for table in tables):
             raise DataError(f"no column '{printable(name)}' in either file: see --categorical")
@@ -130,47 +190,93 @@ def read_columns(
     return pl.DataFrame(frame, schema=wanted) if isinstance(frame, np.ndarray) else frame, xs, ys
 
 
-def read_labels(path: PathLike, name: str) -> NDArray[Any]:
-    """Read a column of names or numbers (n,), or an array of a .npz: equal rows, equal values."""
-    column = _column(path, name, labels=True)
-    if isinstance(column, np.ndarray):
-        return column
-    return column.to_series().to_numpy(allow_copy=True)
+def scan_labels(path: PathLike, name: str) -> Source | NDArray[Any]:
+    """Find a column of names or numbers (n,), or an array of an archive: equal rows, equal values.
+
+    Labels of a table are text, whatever they look like.
+    """
+    side = _column(path, name, labels=True)
+    return Labels(side) if isinstance(side, Columns | Dataset) else np.asarray(side)
 
 
-def read_times(path: PathLike, name: str) -> NDArray[Any]:
-    """Read a column (n,) of numbers, or of text that may be dates and times."""
-    try:
-        column = _column(path, name, labels=False)
-    except DataError:
-        return read_labels(path, name)
-    return column if isinstance(column, np.ndarray) else column.to_series().to_numpy()
+def scan_times(path: PathLike, name: str) -> Source | NDArray[Any]:
+    """Find a column (n,) of numbers, or of text that may be dates and times."""
+    side = _column(path, name, labels=False)
+    if not isinstance(side, Columns):
+        return Labels(side) if isinstance(side, Dataset) else np.asarray(side)
+    return Times(side, Labels(replace(side, categorical=frozenset(side.names))))
 
 
-def _column(path: PathLike, name: str, labels: bool) -> Side:
-    """Return one column of a table, or an array of a .npz."""
+def _taken(side: Source | Side) -> Side:
+    return side.take() if isinstance(side, Source) else side
+
+
+def _column(path: PathLike, name: str, labels: bool) -> Source | Side:
+    """Return one column of a table, or an array of an archive."""
     path = _checked(path)
     if path.suffix.lower() in ARCHIVES:
-        return one_array(path, name)
+        return scan_array(path, name)
     table = _TABLES[path.suffix.lower()](path)
     column = resolve(table, name)
-    return table.pick([[column]], {column} if labels else set())[0]
+    return Columns(table, [column], frozenset([column] if labels else []))
 
 
-def _open(path: Path) -> Table | NDArray[Any]:
-    """Return the table at `path`, or its array if it holds no table."""
+def _folder(name: str | None) -> Path | None:
+    """Return the folder that a side names, if it does so with a slash at its end."""
+    return Path(name) if name and name.endswith(_SLASHES) and is_folder(Path(name)) else None
+
+
+def _beside_folders(
+    path: Path,
+    sides: Sequence[str | None],
+    folders: dict[str, Path | None],
+    categorical: Sequence[str],
+) -> tuple[Source | Side, ...]:
+    """Return sides of which some are folders and the others columns or arrays of one file."""
+    named_twice = [f for f in folders.values() if f]
+    if len({f.resolve() for f in named_twice}) < len(named_twice):
+        raise DataError(f"{shown(named_twice[0])} is on both sides: choose another folder")
+    found: list[Source | Side] = []
+    for (name, folder), side in zip(folders.items(), sides, strict=True):
+        if folder is not None:
+            found.append(open_folder(folder))
+        elif side is not None:
+            found.append(_part(path, side, categorical))
+        elif name != "z":
+            raise DataError(f"say what {name} is with --{name} NAME: columns of {shown(path)}")
+    return tuple(found)
+
+
+def _part(path: Path, side: str, categorical: Sequence[str]) -> Source | Side:
+    """Return some columns of a table, or an array of an archive."""
+    if path.suffix.lower() in ARCHIVES:
+        return scan_array(path, side)
+    table = _TABLES[path.suffix.lower()](path)
+    labels = frozenset(resolve(table, name) for name in categorical)
+    return Columns(table, named(table, side), labels)
+
+
+def _open(path: Path) -> Table | Source | Side:
+    """Return the table at `path`, or what it holds if that is no table."""
+    if is_folder(path):
+        return open_folder(path)
     suffix = path.suffix.lower()
     if suffix in ARCHIVES:
-        return only_array(path)
+        return scan_array(path)
     return arrays.map_npy(path) if suffix == ".npy" else _TABLES[suffix](path)
 
 
-def _whole(side: Table | NDArray[Any], categorical: Sequence[str]) -> Side:
-    """Return all columns of a table; an array as it is."""
-    if isinstance(side, np.ndarray):
-        return side
-    declared = {resolve(side, name) for name in categorical if not missing(side, name)}
-    return side.pick([list(side.names)], declared)[0]
+def _whole(side: Table | Source | Side, categorical: Sequence[str]) -> Source | Side:
+    """Return all columns of a table; anything else as it is."""
+    if not isinstance(side, _TABLE_KINDS):
+        return side  # type: ignore[return-value]
+    declared = (resolve(side, name) for name in categorical if not missing(side, name))
+    return Columns(side, list(side.names), frozenset(declared))
+
+
+def _present(path: PathLike) -> Path:
+    """Return `path` if it is a folder, or a file of a kind that can be read."""
+    return Path(path) if is_folder(Path(path)) else _checked(path)
 
 
 def _checked(path: PathLike) -> Path:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from deminat.arrays import BLOCK
 from deminat.errors import DataError
 from deminat.files.arrays import native, open_npz
 from deminat.files.checks import shown
 from deminat.files.columns import Side, categories, quoted, unknown
-from deminat.files.hdf5 import open_hdf5
+from deminat.files.hdf5 import Hdf5Archive, open_hdf5
+from deminat.rows import Rows
 
-__all__ = ["ARCHIVES", "one_array", "only_array", "read_arrays"]
+__all__ = ["ARCHIVES", "Dataset", "scan_array", "scan_arrays"]
 
 
 class Archive(Protocol):
@@ -40,10 +45,43 @@ ARCHIVES: dict[str, Callable[[Path], AbstractContextManager[Archive]]] = {
 }
 
 
-def read_arrays(
+@dataclass(frozen=True)
+class Dataset:
+    """An array of an HDF5 file, which is opened whenever rows are asked for."""
+
+    path: Path
+    name: str
+    shape: tuple[int, ...]
+    labels: bool = False
+
+    @property
+    def width(self) -> int:
+        """Values a row."""
+        return math.prod(self.shape[1:])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def take(self, rows: Rows | None = None) -> Side:
+        """Return some rows, or all."""
+        with open_hdf5(self.path) as archive:
+            array = archive.load(self.name, rows)
+        return _labelled(shown(self.path), self.name, array) if self.labels else array
+
+    def pieces(self) -> Iterator[Side]:
+        """Yield all rows, some at a time."""
+        step = max(1, BLOCK // (8 * self.width))
+        for start in range(0, len(self), step):
+            yield self.take(np.arange(start, min(start + step, len(self))))
+
+
+def scan_arrays(
     path: Path, x: str | None, y: str | None, given: str | None, categorical: Sequence[str]
-) -> tuple[Side, ...]:
-    """Return the arrays `x` and `y` of an archive, those called so if None, and `given` if any."""
+) -> tuple[Side | Dataset, ...]:
+    """Return the arrays `x` and `y` of an archive, those called so if None, and `given` if any.
+
+    Those of HDF5 stay in the file.
+    """
     chosen = ["x" if x is None else x, "y" if y is None else y, *([given] if given else [])]
     for name in chosen:
         if chosen.count(name) > 1:
@@ -57,22 +95,18 @@ def read_arrays(
         return tuple(_side(archive, path, name, name in categorical) for name in chosen)
 
 
-def one_array(path: Path, name: str) -> NDArray[Any]:
-    """Return an array of an archive by its name."""
+def scan_array(path: Path, name: str | None = None) -> Side | Dataset:
+    """Return one array of an archive; without a name, that of an archive that holds one."""
     with _opened(path) as archive:
+        if name is None:
+            if len(archive.names) != 1:
+                raise DataError(
+                    f"{shown(path)} holds {len(archive.names)} arrays where one is needed: give it "
+                    "alone, with --x NAME --y NAME"
+                )
+            (name,) = archive.names
         _check(archive, path, name)
-        return archive.load(name)
-
-
-def only_array(path: Path) -> NDArray[Any]:
-    """Return the array of an archive that holds one."""
-    with _opened(path) as archive:
-        if len(archive.names) != 1:
-            raise DataError(
-                f"{shown(path)} holds {len(archive.names)} arrays where one is needed: give it "
-                "alone, with --x NAME --y NAME"
-            )
-        return archive.load(archive.names[0])
+        return _side(archive, path, name, labels=False)
 
 
 def _opened(path: Path) -> AbstractContextManager[Archive]:
@@ -85,7 +119,9 @@ def _check(archive: Archive, path: Path, name: str) -> None:
     archive.check(name)
 
 
-def _side(archive: Archive, path: Path, name: str, labels: bool) -> Side:
+def _side(archive: Archive, path: Path, name: str, labels: bool) -> Side | Dataset:
+    if isinstance(archive, Hdf5Archive):
+        return Dataset(path, name, archive.shape(name), labels)
     array = archive.load(name)
     return _labelled(shown(path), name, array) if labels else array
 

@@ -21,6 +21,7 @@ import polars as pl
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from deminat.arrays import BLOCK, gathered
 from deminat.errors import DataError
 from deminat.files.checks import DEFLATE_AT_MOST, check_room, foreign, shown
 from deminat.files.columns import Side, categories, floats, quoted
@@ -57,26 +58,52 @@ class ArrayTable:
     values: NDArray[Any]
     note: str = " (columns of an array go by number)"
 
-    def pick(self, groups: Sequence[list[str]], categorical: Collection[str]) -> list[Side]:
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.values)
+
+    def pick(
+        self,
+        groups: Sequence[list[str]],
+        categorical: Collection[str],
+        rows: NDArray[np.int64] | None = None,
+    ) -> list[Side]:
         """Return one side for each group of columns, as stored unless one is categorical."""
         return [
-            self._frame(group, categorical) if set(group) & set(categorical) else self._part(group)
+            self._frame(group, categorical, rows)
+            if set(group) & set(categorical)
+            else self._part(group, rows)
             for group in groups
         ]
 
-    def _part(self, group: list[str]) -> NDArray[Any]:
+    def pieces(self, group: list[str], categorical: Collection[str]) -> Iterator[Side]:
+        """Yield columns of all rows, some rows at a time."""
+        step = max(1, BLOCK // (self.values.itemsize * len(self.names)))
+        for start in range(0, self.rows, step):
+            numbers = np.arange(start, min(start + step, self.rows))
+            yield self.pick([group], categorical, numbers)[0]
+
+    def _part(self, group: list[str], rows: NDArray[np.int64] | None) -> NDArray[Any]:
         """Return columns of the array; neighbours are a view, which stays on disk."""
         numbers = [int(name) for name in group]
         first, last = numbers[0], numbers[-1] + 1
-        if numbers == list(range(first, last)):
+        if rows is None and numbers == list(range(first, last)):
             return self.values[:, first:last]
-        check_room(self.label, len(self.values) * len(numbers) * self.values.itemsize)
-        return self.values[:, numbers]
+        count = self.rows if rows is None else len(rows)
+        check_room(self.label, count * len(numbers) * self.values.itemsize)
+        return gathered(self.values, rows, numbers)
 
-    def _frame(self, group: list[str], categorical: Collection[str]) -> pl.DataFrame:
+    def _frame(
+        self, group: list[str], categorical: Collection[str], rows: NDArray[np.int64] | None
+    ) -> pl.DataFrame:
         """Return columns as a frame of Float64 and Enum."""
-        check_room(self.label, len(self.values) * len(group) * 24)
-        columns = {name: pl.Series(native(self.values[:, int(name)])) for name in group}
+        count = self.rows if rows is None else len(rows)
+        check_room(self.label, count * len(group) * 24)
+        values = gathered(self.values, rows, [int(name) for name in group])
+        columns = {
+            name: pl.Series(native(part)) for name, part in zip(group, values.T, strict=True)
+        }
         return pl.DataFrame(
             {n: categories(c) if n in categorical else floats(c) for n, c in columns.items()}
         )

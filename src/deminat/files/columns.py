@@ -9,11 +9,12 @@ from __future__ import annotations
 import csv
 import difflib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
@@ -23,10 +24,10 @@ __all__ = [
     "Side",
     "Table",
     "categories",
+    "chosen",
     "floats",
     "listing",
     "missing",
-    "pick",
     "quoted",
     "resolve",
     "split",
@@ -51,28 +52,39 @@ class Table(Protocol):
     def note(self) -> str:
         """What else to say when a column is not found."""
 
-    def pick(self, groups: Sequence[list[str]], categorical: Collection[str]) -> list[Side]:
-        """Return one side (n, d) for each group of d columns."""
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+
+    def pick(
+        self,
+        groups: Sequence[list[str]],
+        categorical: Collection[str],
+        rows: NDArray[np.int64] | None = None,
+    ) -> list[Side]:
+        """Return one side (n, d) for each group of d columns, of some rows or of all."""
+
+    def pieces(self, group: list[str], categorical: Collection[str]) -> Iterator[Side]:
+        """Yield columns of all rows, some rows at a time."""
 
 
-def pick(
+def chosen(
     table: Table, x: str | None, y: str | None, given: str | None, categorical: Sequence[str]
-) -> tuple[Side, ...]:
-    """Return the columns `x` and `y` of a table, and `given` if there are any."""
+) -> tuple[list[list[str]], set[str]]:
+    """Return the columns `x` and `y` of a table, `given` if there are any, and the categories."""
     if x is None or y is None:
         raise DataError(
             f"{table.label}: say which columns are x and which are y with --x NAME --y NAME "
             f"(several with commas); it has {listing(table.names)}"
         )
-    chosen = [side for side in (x, y, given) if side is not None]
-    groups = [named(table, side) for side in chosen]
+    groups = [named(table, side) for side in (x, y, given) if side is not None]
     _check_distinct(table, groups)
-    return tuple(table.pick(groups, {resolve(table, name) for name in categorical}))
+    return groups, {resolve(table, name) for name in categorical}
 
 
-def named(table: Table, chosen: str) -> list[str]:
+def named(table: Table, listed: str) -> list[str]:
     """Return the columns in a list separated by commas, with the wildcards of file names."""
-    return [name for part in _listed(table, chosen) for name in _matching(table, part)]
+    return [name for part in _listed(table, listed) for name in _matching(table, part)]
 
 
 def _matching(table: Table, part: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 A dataset is read only if it is a plain array of numbers that is in this file: links to other files
 could name any file, and values that are not numbers could be large or odd. How much memory it needs
-is known from its shape before a value is read.
+is known from its shape before a value is read; rows that are drawn from a long one are read a few
+chunks at a time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deminat.arrays import BLOCK
 from deminat.errors import DataError
 from deminat.files.checks import check_room, foreign, shown
 from deminat.files.columns import quoted
@@ -33,7 +35,7 @@ class Hdf5Archive:
         self.names = list(_datasets(file, ""))
 
     def check(self, name: str) -> None:
-        """Refuse what is no array of numbers, or larger than the memory."""
+        """Refuse what is no array of numbers in this file."""
         dataset = self._file[name]
         where = f"{shown(self._path)}: array {quoted(name)}"
         if dataset.dtype.kind not in _NUMBERS or dataset.dtype.itemsize > 16:
@@ -42,12 +44,34 @@ class Hdf5Archive:
             raise DataError(f"{where} has shape {dataset.shape}: an array needs rows")
         if dataset.external or dataset.is_virtual:
             raise DataError(f"{where} has its values in other files: copy them into this one")
-        check_room(self._path, dataset.nbytes)
 
-    def load(self, name: str) -> NDArray[Any]:
-        """Return a dataset by its name."""
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a dataset."""
+        return tuple(self._file[name].shape)
+
+    def load(self, name: str, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        """Return a dataset by its name, or some of its rows, in rising order."""
         self.check(name)
-        return np.asarray(self._file[name][...])
+        dataset = self._file[name]
+        if rows is None:
+            check_room(self._path, dataset.nbytes)
+            return np.asarray(dataset[...])
+        a_row = max(1, dataset.nbytes // len(dataset))
+        check_room(self._path, len(rows) * a_row)
+        return _some(dataset, rows, max(1, BLOCK // a_row))
+
+
+def _some(dataset: Any, rows: NDArray[np.int64], step: int) -> NDArray[Any]:
+    """Return some rows of a dataset, of which no more than a few chunks are read at a time."""
+    chunk = dataset.chunks[0] if dataset.chunks else 1
+    step = chunk * max(1, step // chunk)  # a chunk is unpacked as a whole, and should be so once
+    found = np.empty((len(rows), *dataset.shape[1:]), dataset.dtype)
+    blocks = rows // step
+    for block in np.unique(blocks):
+        first, last = np.searchsorted(blocks, [block, block + 1])
+        part = dataset[block * step : min((block + 1) * step, len(dataset))]
+        found[first:last] = part[rows[first:last] - block * step]
+    return found
 
 
 @contextmanager

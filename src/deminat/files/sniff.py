@@ -15,10 +15,13 @@ from deminat.files.checks import shown
 __all__ = [
     "DOT_NUMBER",
     "NA_WORDS",
+    "encoding_of",
     "first_record",
     "has_header",
     "head",
+    "no_text",
     "plain_text",
+    "refuse_binary",
     "rows_of",
     "separator_of",
     "squeeze",
@@ -44,20 +47,24 @@ _SAMPLE_LINES = 200
 def plain_text(path: Path) -> bytes:
     r"""Return the text of a file as UTF-8 without mark, with `\n` between lines and none after."""
     data = _utf8(path.read_bytes(), path)
-    if b"\0" in data:
-        raise DataError(
-            f"{shown(path)} is binary, or UTF-16 without a byte order mark: save it as UTF-8 text"
-        )
+    refuse_binary(data, path)
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").rstrip(b"\n ")
     if not data:
         raise DataError(f"{shown(path)} is empty: give a file with rows")
     return data
 
 
+def refuse_binary(data: bytes, path: Path) -> None:
+    """Refuse what no text holds."""
+    if b"\0" in data:
+        raise DataError(
+            f"{shown(path)} is binary, or UTF-16 without a byte order mark: save it as UTF-8 text"
+        )
+
+
 def _utf8(data: bytes, path: Path) -> bytes:
     """Return text in any encoding that says what it is as UTF-8."""
-    mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
-    encoding = _MARKS.get(mark, "utf-8")
+    encoding, mark = encoding_of(data)
     data = data.removeprefix(mark)
     if encoding == "utf-8" and data.isascii():
         return data
@@ -66,10 +73,21 @@ def _utf8(data: bytes, path: Path) -> bytes:
         return data if encoding == "utf-8" else text.encode()
     except UnicodeError as fault:
         at = getattr(fault, "start", 0)
-        raise DataError(
-            f"{shown(path)} is not {encoding.upper()} text (byte {data[at]:#04x} at position "
-            f"{at + len(mark)}): save it as UTF-8, e.g. iconv -f latin1 -t utf-8"
-        ) from fault
+        raise no_text(path, encoding, data[at], at + len(mark)) from fault
+
+
+def encoding_of(data: bytes) -> tuple[str, bytes]:
+    """Return the encoding that a text says it has, and the mark that says so."""
+    mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
+    return _MARKS.get(mark, "utf-8"), mark
+
+
+def no_text(path: Path, encoding: str, byte: int, position: int) -> DataError:
+    """Return the error for a byte that is no text."""
+    return DataError(
+        f"{shown(path)} is not {encoding.upper()} text (byte {byte:#04x} at position "
+        f"{position}): save it as UTF-8, e.g. iconv -f latin1 -t utf-8"
+    )
 
 
 def head(data: bytes) -> list[str]:

@@ -6,21 +6,23 @@ go through the csv module once, which both counts and parses, so the two cannot 
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from deminat.errors import DataError
 from deminat.files.checks import check_room, foreign, shown
 from deminat.files.columns import Side, categories, listing, quoted, split
+from deminat.files.lines import check_regular, records
 from deminat.files.sniff import (
     DOT_NUMBER,
     NA_WORDS,
@@ -33,7 +35,7 @@ from deminat.files.sniff import (
     squeeze,
 )
 
-__all__ = ["TextTable", "open_text"]
+__all__ = ["Dialect", "TextTable", "dialect_of", "no_rows", "read_text"]
 
 _DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?$|^\d{1,2}:\d{2}(:\d{2}.*)?$"
 _THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(,\d{3})+\s*$"
@@ -55,6 +57,7 @@ class TextTable:
         header: How many lines to leave out.
         quotes: Whether there are any.
         dots: Whether a decimal point was seen anywhere, so that a comma cannot be one.
+        numbers: Which rows of the file these are, if they are not all.
     """
 
     label: str
@@ -65,12 +68,33 @@ class TextTable:
     header: int
     quotes: bool
     dots: bool
+    numbers: NDArray[np.int64] | None = field(default=None, repr=False)
 
-    def pick(self, groups: Sequence[list[str]], categorical: Collection[str]) -> list[Side]:
+    @cached_property
+    def rows(self) -> int:
+        """How many rows there are."""
+        if self.quotes:
+            with foreign(self.label, "CSV"):
+                return sum(1 for _ in self._records())
+        return self.data.count(b"\n") + 1 - (self.header if len(self.names) == 1 else 1)
+
+    def pick(
+        self,
+        groups: Sequence[list[str]],
+        categorical: Collection[str],
+        rows: NDArray[np.int64] | None = None,
+    ) -> list[Side]:
         """Return one side for each group of columns."""
         wanted = [name for group in groups for name in group]
         with foreign(self.label, "CSV"):
-            return split(self._values(wanted, set(categorical)), groups)
+            columns = self._values(wanted, set(categorical))
+            if rows is not None:
+                columns = {name: column.gather(rows) for name, column in columns.items()}
+            return split(columns, groups)
+
+    def pieces(self, group: list[str], categorical: Collection[str]) -> Iterator[Side]:
+        """Yield columns of all rows, which are few enough to be one piece."""
+        yield from self.pick([group], categorical)
 
     def _values(self, wanted: list[str], labels: set[str]) -> dict[str, pl.Series]:
         """Return the columns as Float64 or Enum."""
@@ -125,21 +149,7 @@ class TextTable:
     def _records(self) -> Iterator[list[str]]:
         """Yield the fields of each record; there are as many as in the first."""
         lines = io.TextIOWrapper(io.BytesIO(self.data), "utf-8", newline="\n")
-        spaces = self.separator == " "
-        reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=spaces, strict=True)
-        width = len(self.names)
-        try:
-            for row in reader:
-                fields = row or [""]
-                if len(fields) != width:
-                    raise _ragged(self.label, reader.line_num, len(fields), width)
-                if reader.line_num > self.header:
-                    yield fields
-        except csv.Error as fault:
-            raise DataError(
-                f"{self.label}: line {reader.line_num} cannot be divided into fields ({fault}): "
-                "check that all quotes are closed"
-            ) from fault
+        return records(lines, self.label, self.separator, len(self.names), self.header)
 
     def _numbers(self, name: str, column: pl.Series, comma: bool) -> pl.Series:
         """Return a column as Float64 with NaN for what is missing."""
@@ -159,7 +169,8 @@ class TextTable:
     def _not_numbers(self, name: str, cells: pl.Series, row: int) -> DataError:
         """Return the error for a column whose value in `row` is no number."""
         where = f"{self.label}: column {quoted(name)}"
-        found = f"{quoted(cells[row])} in row {row + 1}"
+        number = row if self.numbers is None else int(self.numbers[row])
+        found = f"{quoted(cells[row])} in row {number + 1}"
         if re.match(_DATE, cells[row]):
             return DataError(
                 f"{where} holds dates or times ({found}): turn them into numbers first"
@@ -170,7 +181,7 @@ class TextTable:
         )
 
 
-def open_text(path: Path) -> TextTable:
+def read_text(path: Path) -> TextTable:
     """Return the table at `path` after checking that its rows are all of one length."""
     with foreign(path, "CSV"):
         check_room(path, path.stat().st_size * _BYTES_PER_BYTE)
@@ -180,28 +191,74 @@ def open_text(path: Path) -> TextTable:
         return _table(shown(path), data, separator, quotes)
 
 
-def _table(label: str, data: bytes, separator: str, quotes: bool) -> TextTable:
-    """Return the table in `data`."""
+@dataclass(frozen=True)
+class Dialect:
+    """What the beginning of a text tells of all of it.
+
+    Attributes:
+        label: The path, fit for a message.
+        separator: One character between fields.
+        names: The columns, all different.
+        header: How many lines the names take; 0 if there are none.
+        dots: Whether a decimal point was seen.
+    """
+
+    label: str
+    separator: str
+    names: list[str]
+    header: int
+    dots: bool
+
+    @property
+    def note(self) -> str:
+        """What to say when a column is not found."""
+        return "" if self.header else _HEADERLESS
+
+    def table(
+        self, data: bytes, quotes: bool, numbers: NDArray[np.int64] | None = None
+    ) -> TextTable:
+        """Return the table of some text in this dialect."""
+        plain = quotes or len(self.names) == 1
+        return TextTable(
+            self.label,
+            self.names,
+            self.note,
+            data if plain else _numbered(data, self.separator, self.header, len(self.names)),
+            self.separator,
+            self.header,
+            quotes,
+            self.dots,
+            numbers,
+        )
+
+
+def dialect_of(label: str, data: bytes, separator: str) -> Dialect:
+    """Return the dialect of a text, or of its beginning."""
     first, lines = first_record(data, separator)
     if not first:
         raise DataError(f"{label}: line 1 is blank: begin with the header or the first row")
     sample = rows_of(head(data), separator)
     header = lines if has_header(first, sample[1:], separator) else 0
     names = _unique(label, first) if header else [str(number) for number in range(len(first))]
-    if header > data.count(b"\n"):
-        raise DataError(f"{label} has a header ({listing(names)}) and no rows: nothing to read")
+    body = sample[bool(header) :]
+    dots = any(DOT_NUMBER.fullmatch(field.strip()) for row in body for field in row)
+    return Dialect(label, separator, names, header, dots)
+
+
+def _table(label: str, data: bytes, separator: str, quotes: bool) -> TextTable:
+    """Return the table in `data`."""
+    dialect = dialect_of(label, data, separator)
+    if dialect.header > data.count(b"\n"):
+        raise no_rows(dialect)
     if not quotes:
-        _check_regular(label, data, separator, len(names))
-    return TextTable(
-        label,
-        names,
-        "" if header else _HEADERLESS,
-        data if quotes or len(names) == 1 else _numbered(data, separator, header, len(names)),
-        separator,
-        header,
-        quotes,
-        any(DOT_NUMBER.fullmatch(field.strip()) for row in sample[bool(header) :] for field in row),
-    )
+        check_regular(label, data, separator, len(dialect.names))
+    return dialect.table(data, quotes)
+
+
+def no_rows(dialect: Dialect) -> DataError:
+    """Return the error for a header above nothing."""
+    has = f"has a header ({listing(dialect.names)}) and no rows"
+    return DataError(f"{dialect.label} {has}: nothing to read")
 
 
 def _unique(label: str, first: list[str]) -> list[str]:
@@ -224,30 +281,6 @@ def _numbered(data: bytes, separator: str, header: int, width: int) -> bytes:
     start = data.index(b"\n") + 1 if header else 0
     numbers = separator.join(str(number) for number in range(width))
     return b"".join([numbers.encode(), b"\n", memoryview(data)[start:]])
-
-
-def _check_regular(label: str, data: bytes, separator: str, width: int) -> None:
-    """Refuse lines that do not have `width` fields, by the order of separators and line ends."""
-    mark = separator.encode()
-    others = bytes(set(range(256)) - {10, *mark})
-    found = data.translate(None, others) + b"\n"
-    expected = (mark * (width - 1) + b"\n") * found.count(b"\n")
-    if found == expected:
-        return
-    common = min(len(found), len(expected))
-    differ = np.frombuffer(found, "u1", common) != np.frombuffer(expected, "u1", common)
-    line = int(differ.argmax()) // width
-    fields = data.split(b"\n", line + 1)[line].count(mark) + 1
-    raise _ragged(label, line + 1, fields, width)
-
-
-def _ragged(label: str, line: int, fields: int, width: int) -> DataError:
-    """Return the error for a line that is too long or too short."""
-    has = "is blank or has 1 field" if fields == 1 else f"has {fields} fields"
-    return DataError(
-        f"{label}: line {line} {has} where the first line has {width}: correct it "
-        "(a field that holds the separator needs double quotes)"
-    )
 
 
 def _tidy(cells: pl.Series) -> pl.Series:

@@ -55,11 +55,12 @@ _STRATUM = 20  # groups of like size that are permuted among themselves, at leas
 
 def independence_test(
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
     given: Any = None,
     groups: Any = None,
     order: Any = None,
+    max_rows: int | None = None,
     permutations: int = 999,
     seed: int = 0,
     nan: NanPolicy = "raise",
@@ -67,12 +68,14 @@ def independence_test(
     """Test whether x tells anything about y.
 
     Args:
-        x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w).
-        y: The same number of rows, in the same order.
+        x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w); or a dataset
+            of pairs.
+        y: The same number of rows, in the same order; nothing with a dataset.
         given: z, the same number of rows: test whether x tells anything about y beyond what z
             tells. That test is not exact: it is as good as regressions on z are.
         groups: (n,) rows of one group, such as a subject's, are moved together.
         order: (n,) times, or `True` if rows are in the order of time.
+        max_rows: As of `estimate`.
         permutations: How many to compare with, at least 20; with `order` it does nothing.
         seed: One seed gives one answer.
         nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
@@ -89,6 +92,7 @@ def independence_test(
     if permutations < _FEWEST:
         raise ValueError(f"permutations must be at least {_FEWEST}, got {permutations!r}")
     rows = {"groups": groups, "order": order, "nan": nan, "least": LEAST_PAIRS}
+    rows |= {"max_rows": max_rows, "seed": seed}
     if given is not None:
         _, known, pair = as_samples_given(x, y, given, **rows)
         return judged_given(pair.without_constants(), known.y, seed=seed, draws=permutations)

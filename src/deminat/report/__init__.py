@@ -4,7 +4,6 @@
 Names of columns are escaped by the template, whatever they hold.
 """
 
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -13,17 +12,15 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from ..errors import DataError, printable
 from ..results import MIResult, Unit
-from ..store import replaced
+from ..store import replaced, writable
 from .about import About
 from .figures import calibration, comparison, learning, pointwise
 from .words import Words
 
 __all__ = ["About", "place", "render", "save"]
 
-_LONGEST = 300  # characters of a path in a message
-_SUFFIXES = ".html", ".htm"
+_SUFFIXES = (".html", ".htm")
 
 
 def render(results: Sequence[MIResult], *, about: About | None = None, unit: Unit = "nats") -> str:
@@ -53,16 +50,7 @@ def save(path: PathLike[str] | str, text: str) -> None:
 
 def place(path: Path) -> Path:
     """Return where a report goes, or refuse at once a place where none can be written."""
-    if path.suffix.lower() not in _SUFFIXES:
-        raise DataError(f"a report ends in .html; {printable(path, _LONGEST)} does not")
-    if path.is_dir():
-        raise DataError(f"{printable(path, _LONGEST)} is a folder; name a file in it")
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            return path
-    except OSError as error:
-        shown = printable(path, _LONGEST)
-        raise DataError(f"cannot write {shown}: {error.strerror}; choose another place") from error
+    return writable(path, _SUFFIXES, "a report")
 
 
 @cache

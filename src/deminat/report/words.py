@@ -141,6 +141,17 @@ class Words:
         return "There are none: training went on to its end without looks at held-out pairs."
 
     @property
+    def carried(self) -> str:
+        """Which pairs carry the information, where there is some."""
+        if self.answer.half is None:
+            return ""
+        rows, nats = self.answer.top(1)
+        return (
+            f"Half of the information is in the {self.answer.half:.0%} of pairs that tell most, "
+            f"and most is in row {rows[0]:,}, counted from 0: {self.amount(float(nats[0]))}."
+        )
+
+    @property
     def share_below(self) -> str:
         """How many pairs are less likely together than apart."""
         return f"{np.mean(self.answer.pointwise < 0):.0%}"

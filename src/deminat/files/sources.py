@@ -1,0 +1,106 @@
+"""Sides that stay in their files until rows of them are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deminat.errors import DataError
+from deminat.files.archives import Dataset
+from deminat.files.columns import Side, Table
+from deminat.rows import Rows
+
+__all__ = ["Columns", "Labels", "Times"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Some columns of a table."""
+
+    table: Table = field(repr=False)
+    names: list[str]
+    categorical: frozenset[str] = frozenset()
+
+    @property
+    def width(self) -> int:
+        """Values a row."""
+        return len(self.names)
+
+    def __len__(self) -> int:
+        return self.table.rows
+
+    def take(self, rows: Rows | None = None) -> Side:
+        """Return the columns of some rows, or of all."""
+        return self.table.pick([self.names], self.categorical, rows)[0]
+
+    def pieces(self) -> Iterator[Side]:
+        """Yield the columns of all rows, some rows at a time."""
+        yield from self.table.pieces(self.names, self.categorical)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """One column, as names."""
+
+    side: Columns | Dataset
+
+    @property
+    def width(self) -> int:
+        """Values a row."""
+        return self.side.width
+
+    def __len__(self) -> int:
+        return len(self.side)
+
+    def take(self, rows: Rows | None = None) -> NDArray[Any]:
+        """Return the names in some rows, or in all."""
+        return _values(self.side.take(rows))
+
+    def pieces(self) -> Iterator[NDArray[Any]]:
+        """Yield the names in all rows, some rows at a time."""
+        for side in self.side.pieces():
+            yield _values(side)
+
+
+@dataclass(frozen=True)
+class Times:
+    """One column, as numbers or, where it holds none, as text that may be dates and times."""
+
+    numbers: Columns | Dataset
+    texts: Labels
+
+    @property
+    def width(self) -> int:
+        """Values a row."""
+        return 1
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, rows: Rows | None = None) -> NDArray[Any]:
+        """Return the times of some rows, or of all."""
+        try:
+            return _values(self.numbers.take(rows))
+        except DataError:
+            return self.texts.take(rows)
+
+    def pieces(self) -> Iterator[NDArray[Any]]:
+        """Yield the times of all rows, some rows at a time."""
+        side = self.numbers
+        try:
+            side.take(np.arange(1))
+        except DataError:
+            side = self.texts.side
+        for piece in side.pieces():
+            yield _values(piece)
+
+
+def _values(side: Side) -> NDArray[Any]:
+    """Return the values of one column (n,)."""
+    if isinstance(side, np.ndarray):
+        return side[:, 0] if side.ndim == 2 and side.shape[1] == 1 else side
+    return side.to_series().to_numpy(allow_copy=True)
