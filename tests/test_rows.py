@@ -227,7 +227,7 @@ def test_the_answer_does_not_depend_on_the_format(tables, beside):
 def test_pieces_and_rows_of_a_file_are_its_values(tables, name):
     folder, values = tables
     x, y = files.scan(folder / name, "b,a", "c")
-    assert (len(x), x.width, y.width) == (N, 2, 1)
+    assert (len(x), x.breadth, y.breadth) == (N, 2, 1)
     np.testing.assert_array_equal(x.take(), values[:, [1, 0]])
     rows = np.array([0, 5, 6, 499])
     np.testing.assert_array_equal(x.take(rows), values[rows][:, [1, 0]])

@@ -45,7 +45,7 @@ class Half:
         self._items, self._part = items, part
 
     @property
-    def width(self) -> int:
+    def breadth(self) -> int:
         """Values a row."""
         return max(1, self._items.first()[self._part].size)
 

@@ -39,10 +39,13 @@ _TAG = 0xD2A3  # nobody has drawn by this stream before
 
 @runtime_checkable
 class Source(Protocol):
-    """Rows that are somewhere else, such as in a file, until they are asked for."""
+    """Rows that are somewhere else, such as in a file, until they are asked for.
+
+    `breadth` is a name that frames do not have: the width of a lazy one would be computed.
+    """
 
     @property
-    def width(self) -> int:
+    def breadth(self) -> int:
         """Values a row."""
         ...
 
@@ -151,7 +154,7 @@ def _length(value: Any) -> int | None:
 def width(value: Any) -> int:
     """Return how many values a row has."""
     if isinstance(value, Source):
-        return value.width
+        return value.breadth
     shape = getattr(value, "shape", ())
     return math.prod(shape[1:]) if isinstance(shape, tuple) else 1
 

@@ -2,7 +2,7 @@
 
     manifest.json               what is here, with the sha256 of each file and of itself
     result-0123456789ab.json    the answer, for people and programs
-    model-0123456789ab.safetensors    pointwise values and rows, critics, maps and starts of all folds
+    model-0123456789ab.safetensors    pointwise values and rows; critics, maps, starts of all folds
 
 Files are called by their contents, so those of a new run never overwrite those of an old one: the
 run changes at the moment when the manifest is renamed. Nothing is unpickled.

@@ -55,7 +55,7 @@ class Dataset:
     labels: bool = False
 
     @property
-    def width(self) -> int:
+    def breadth(self) -> int:
         """Values a row."""
         return math.prod(self.shape[1:])
 
@@ -70,7 +70,7 @@ class Dataset:
 
     def pieces(self) -> Iterator[Side]:
         """Yield all rows, some at a time."""
-        step = max(1, BLOCK // (8 * self.width))
+        step = max(1, BLOCK // (8 * self.breadth))
         for start in range(0, len(self), step):
             yield self.take(np.arange(start, min(start + step, len(self))))
 

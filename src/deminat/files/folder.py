@@ -36,7 +36,7 @@ class Folder:
     shape: tuple[int, ...]
 
     @property
-    def width(self) -> int:
+    def breadth(self) -> int:
         """Values a row."""
         return math.prod(self.shape)
 
@@ -46,7 +46,7 @@ class Folder:
     def take(self, rows: Rows | None = None) -> NDArray[np.float64]:
         """Return the arrays of some files, or of all, as (k, ...)."""
         numbers = range(len(self)) if rows is None else rows.tolist()
-        check_room(self.path, 8 * len(numbers) * self.width, "take fewer: --max-rows")
+        check_room(self.path, 8 * len(numbers) * self.breadth, "take fewer: --max-rows")
         found = np.empty((len(numbers), *self.shape))
         for place, number in enumerate(numbers):
             found[place] = self._read(self.files[number])

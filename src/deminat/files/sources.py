@@ -26,7 +26,7 @@ class Columns:
     categorical: frozenset[str] = frozenset()
 
     @property
-    def width(self) -> int:
+    def breadth(self) -> int:
         """Values a row."""
         return len(self.names)
 
@@ -49,9 +49,9 @@ class Labels:
     side: Columns | Dataset
 
     @property
-    def width(self) -> int:
+    def breadth(self) -> int:
         """Values a row."""
-        return self.side.width
+        return self.side.breadth
 
     def __len__(self) -> int:
         return len(self.side)
@@ -74,7 +74,7 @@ class Times:
     texts: Labels
 
     @property
-    def width(self) -> int:
+    def breadth(self) -> int:
         """Values a row."""
         return 1
 
