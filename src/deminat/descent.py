@@ -1,12 +1,17 @@
-"""One step down: AdamW, the length of a gradient, the moving average of weights."""
+"""One step down: AdamW, the length of a gradient, the moving average of weights.
 
+Weights are listed once a training: to walk through a small module takes as long as to move it.
+"""
+
+import copy
 import math
 
 import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-__all__ = ["AdamW", "clip", "move"]
+__all__ = ["AdamW", "Average", "clip"]
 
 
 class AdamW:
@@ -21,6 +26,10 @@ class AdamW:
             (w, torch.zeros_like(w), torch.zeros_like(w), torch.zeros((), device=w.device))
             for w in module.parameters()
         ]
+
+    def grads(self) -> list[Tensor]:
+        """Return the gradients that there are."""
+        return [weight.grad for weight, *_ in self.state if weight.grad is not None]
 
     def zero_grad(self) -> None:
         """Forget all gradients."""
@@ -58,10 +67,18 @@ def clip(grads: list[Tensor], largest: float) -> None:
             grad.mul_(largest / length)
 
 
-@torch.no_grad()
-def move(averaged: nn.Module, module: nn.Module, decay: float) -> None:
-    """Move the moving average towards the current weights; buffers are copied."""
-    for mean, weight in zip(averaged.parameters(), module.parameters(), strict=True):
-        mean.lerp_(weight, 1 - decay)
-    for old, new in zip(averaged.buffers(), module.buffers(), strict=True):
-        old.copy_(new)
+class Average:
+    """A copy of a module, whose weights are the moving average of the module's own."""
+
+    def __init__(self, module: nn.Module):
+        self.module = copy.deepcopy(module)
+        self.means, self.weights = list(self.module.parameters()), list(module.parameters())
+        buffers = self.module.buffers(), module.buffers()
+        self.buffers = list(zip(*buffers, strict=True))
+
+    @torch.no_grad()
+    def move(self, decay: float) -> None:
+        """Move it towards the current weights; buffers are copied."""
+        get_ema_multi_avg_fn(decay)(self.means, self.weights, 0)  # type: ignore[no-untyped-call]
+        for old, new in self.buffers:
+            old.copy_(new)

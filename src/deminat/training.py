@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 import torch
 from torch import nn
 
-from .descent import AdamW, clip, move
+from .descent import AdamW, Average, clip
 from .errors import TrainingError
 from .history import History, listener
 
@@ -261,7 +261,8 @@ def _descend(
 ) -> list[float]:
     """Take the steps and return the loss of each; the weights to keep are left in `watch`."""
     optimizer = AdamW(module, settings.weight_decay)
-    averaged = module if settings.average is None else copy.deepcopy(module)
+    average = None if settings.average is None else Average(module)
+    averaged = module if average is None else average.module
     losses: list[float] = []
     module.train()
     for step, batch in zip(range(1, steps + 1), batches, strict=False):
@@ -273,10 +274,10 @@ def _descend(
         watch.told.step(step, losses[-1])
         value.backward()
         if settings.clip is not None:
-            clip([w.grad for w in module.parameters() if w.grad is not None], settings.clip)
+            clip(optimizer.grads(), settings.clip)
         optimizer.step(slower * settings.rate(step - 1, steps))
-        if settings.average is not None:
-            move(averaged, module, min(settings.average, (step + 1) / (step + 10)))
+        if average is not None and settings.average is not None:
+            average.move(min(settings.average, (step + 1) / (step + 10)))
         if progress is not None and step % _REPORT_EVERY == 0:
             progress(step / steps)
         late = deadline is not None and time.monotonic() > deadline
