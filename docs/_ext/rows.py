@@ -226,7 +226,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "trust": _trust,
     **{
         f"{name}-verdict": lambda name=name: _verdict(name)
-        for name in ("bmi", "highmi", "gaussian", "cap", "alpha", "independent", "speed")
+        for name in (
+            *("bmi", "highmi", "gaussian", "cap", "alpha", "independent", "speed"),
+            *("mixed", "conditional"),
+        )
     },
     **{f"paper-{name}": lambda name=name: _experiment(name) for name in EXPERIMENTS},
 }
