@@ -203,4 +203,10 @@ def test_signals_end_a_run_that_goes_on_as_if_nothing_had_been(tmp_path):
     whole = deminat.estimate(x, y, preset="paper", folds=6)
     assert json.loads(done.stdout) == whole.to_dict()
     assert not kept.exists()
+    folds = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "my run" / "folds").glob("*fold*")}
+    assert len(folds) == 6
+    assert json.loads(invoke(*in_folder, "--json").stdout) == whole.to_dict()
+    refused(invoke(*in_folder, "--seed", "1"), "other settings")
+    after = (tmp_path / "my run" / "folds").glob("*fold*")
+    assert folds == {p.name: p.stat().st_mtime_ns for p in after}
     assert np.array_equal(deminat.load(tmp_path / "my run").pointwise, whole.pointwise)

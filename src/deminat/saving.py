@@ -20,7 +20,7 @@ from .errors import DataError, printable
 from .files import PICKLES
 from .packing import pack, plan_of, unpack, value_of
 from .results import MIResult
-from .store import CHECKPOINT, DRAFT, alone, digest_of, replaced, sealed, unsealed
+from .store import CHECKPOINT, DRAFT, FOLDS, alone, digest_of, replaced, sealed, unsealed
 
 __all__ = ["check_place", "load", "save"]
 
@@ -99,7 +99,8 @@ def check_place(folder: PathLike[str] | str) -> Path:
 
 
 def _is_own(name: str) -> bool:
-    return name == CHECKPOINT or name.startswith(_MANIFEST) or bool(_OWN.match(name))
+    folders = CHECKPOINT, FOLDS
+    return name in folders or name.startswith(_MANIFEST) or bool(_OWN.match(name))
 
 
 def _write(path: Path, content: bytes) -> None:

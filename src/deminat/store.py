@@ -26,6 +26,7 @@ from .errors import DataError, printable
 __all__ = [
     "CHECKPOINT",
     "DRAFT",
+    "FOLDS",
     "Cell",
     "Row",
     "Store",
@@ -42,6 +43,7 @@ Cell = dict[str, Any]
 Row = dict[str, Any]
 
 CHECKPOINT = "checkpoint"  # the folder within that of a run where finished folds are
+FOLDS = "folds"  # what it is called when the run is finished
 DRAFT = ".new"  # how names of files end that are not whole yet
 _SEAL = "sha256"
 _LONGEST = 300  # characters of a path in a message

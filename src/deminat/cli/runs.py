@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import DataError, printable
-from ..store import CHECKPOINT
+from ..store import CHECKPOINT, FOLDS
 from .again import command
 from .screen import say
 
@@ -45,6 +45,8 @@ def keeping(
             f"{printable(save, _LONGEST)} holds an unfinished run: add --resume to go on with it, "
             f"or delete {printable(folder, _LONGEST)} to begin anew"
         )
+    if resume and not folder.exists() and (save / FOLDS).exists():
+        folder = save / FOLDS  # of a finished run, which then takes no training
     with _heeding_term():
         try:
             yield folder
@@ -79,7 +81,9 @@ def check_place(save: Path | None) -> None:
 
 
 def finished(result: "MIResult", save: Path) -> None:
-    """Save a result; its checkpoint has served."""
+    """Save a result; its folds are kept, so that the same question is answered at once."""
     result.save(save)
-    shutil.rmtree(save / CHECKPOINT, ignore_errors=True)
+    if (save / CHECKPOINT).exists():
+        shutil.rmtree(save / FOLDS, ignore_errors=True)
+        (save / CHECKPOINT).rename(save / FOLDS)
     say(f"saved: {printable(save, _LONGEST)}")
