@@ -19,7 +19,7 @@ from deminat.flows import FlowRatio
 from deminat.history import History
 from deminat.inputs import as_sample
 from deminat.packing import check_packable, pack, plan_of, unpack
-from deminat.reference import GaussianCopula
+from deminat.reference import Additive, GaussianCopula
 from deminat.reference.mixture import Mixture, views
 from deminat.tasks import gaussian
 from deminat.transforms import AsIs, RankToNormal, Robust, SmoothRanks, Views
@@ -134,6 +134,7 @@ def test_maps_of_images_come_back():
     "start",
     [
         GaussianCopula.fit(X, Y),
+        Additive.fit(np.round(X), np.round(Y)),
         GaussianCopula.fit(X, Y, scale=Standardize),
         *(Mixture.fit(X, Y, view, 2) for view in views(X, Y, None)),
     ],

@@ -39,7 +39,7 @@ from .fitting import Scales, Schema
 from .flows import GM, FlowRatio
 from .history import History
 from .models import Fitted, Part, Scorer, Source
-from .reference import Frames, GaussianCopula, Mixture
+from .reference import Additive, Bends, Frames, GaussianCopula, Mixture
 from .reference.mixture import View
 from .results import Caution
 from .scores import Scores
@@ -69,7 +69,7 @@ _RECORDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(AsIs, Lengths, Linear, RankToNormal, Robust, SmoothRanks, Standardize, Views),
-        *(Frames, GaussianCopula, Mixture, View),
+        *(Additive, Bends, Frames, GaussianCopula, Mixture, View),
         *(Scales, Schema, Scorer, Source, Part, Fitted),
         *(Caution, Fold, History, Scores),
     )

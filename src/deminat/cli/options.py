@@ -111,8 +111,6 @@ Save = Annotated[
     Path | None,
     typer.Option(help="Keep the run in this folder, for deminat score and deminat.load."),
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on where a run with --save ended.")
-]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where a run with --save ended.")]
 Seed = Annotated[int, typer.Option(min=0, help="One seed gives one answer.")]
 Skip = Annotated[Nan, typer.Option("--nan", help="Refuse missing x or y, or omit their pairs.")]

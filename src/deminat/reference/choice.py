@@ -1,4 +1,8 @@
-"""Which start: cross-entropy decides while it can see, likelihood where it is blind."""
+"""Which start: cross-entropy decides while it can see, likelihood where it is blind.
+
+Where values are repeated, columns have no density, and no mixture is tried; where some are
+frequent, a sum over columns competes with the copula.
+"""
 
 import time
 from dataclasses import dataclass, replace
@@ -7,6 +11,7 @@ from itertools import product
 import numpy as np
 
 from ..transforms import Array, RankToNormal, SmoothRanks, Standardize
+from .additive import Additive
 from .components import independent_frames
 from .copula import GaussianCopula, cross_entropy
 from .mixture import Mixture, View, mixture_on, views
@@ -18,6 +23,8 @@ _BLIND = 0.075  # nats of cross-entropy below which it no longer tells good crit
 _FAR = 0.3  # ... above which more components will not get there
 _TURN = 0.005  # nats that independent components must gain, since they may undo sparsity
 _LEAST = 300  # rows below which nothing but a copula is tried
+_ATOM = 0.05  # share of the rows that makes a value frequent
+_WIDEST = 300  # columns beyond which no sum over columns is tried: functions of all fill memory
 _MORE = (8, 16, 32)
 _WORSE = 0.05  # nats of likelihood that more components may lose before no more are tried
 
@@ -31,8 +38,11 @@ def choose_start(
     """
     rows = _Rows(x, y, x_held, y_held, deadline)
     copula = GaussianCopula.choose(x, y, x_held, y_held)
-    if rows.is_late() or len(x) < _LEAST or not (_is_continuous(x) and _is_continuous(y)):
+    if rows.is_late() or len(x) < _LEAST:
         return copula
+    if not (_is_continuous(x) and _is_continuous(y)):
+        few = x.shape[1] + y.shape[1] <= _WIDEST
+        return _summed(copula, rows) if few and (_has_atoms(x) or _has_atoms(y)) else copula
     turned = independent_frames(x, y)
     if turned is not None:
         copula = _turned(copula, turned, rows)
@@ -75,6 +85,19 @@ class _Rows:
 def _is_continuous(a: Array) -> bool:
     """Tell whether ties are rare: an atom has no density, and so no likelihood."""
     return all(len(np.unique(column)) > 0.9 * len(column) for column in a.T)
+
+
+def _has_atoms(a: Array) -> bool:
+    """Tell whether a value is frequent: rounding alone leaves columns to copula and networks."""
+    most = (np.unique(column, return_counts=True)[1].max() for column in a.T)
+    return any(count > _ATOM * len(a) for count in most)
+
+
+def _summed(copula: GaussianCopula | None, rows: _Rows) -> Start | None:
+    """Return the sum over columns where it is better."""
+    enough = np.log(2) if copula is None else rows.loss(copula)
+    found = Additive.fit(rows.x, rows.y)
+    return found if found is not None and rows.loss(found) < enough else copula
 
 
 def _turned(copula: GaussianCopula | None, frames: Frames, rows: _Rows) -> GaussianCopula | None:
