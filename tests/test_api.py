@@ -21,9 +21,9 @@ from deminat import (
     MLPCritic,
     Standardize,
 )
-from deminat.api import METHODS, estimator_for
 from deminat.estimators import AUTO, PAPER
 from deminat.inputs import as_sample
+from deminat.methods import METHODS, estimator_for
 from deminat.tasks import gaussian
 
 TASK = gaussian(1, 0.7)

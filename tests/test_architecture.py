@@ -52,6 +52,7 @@ PATH = [
     "packing",
     "saving",
     "inference",
+    "methods",
     "runs",
     "checkpoints",
     "asking",

@@ -9,13 +9,13 @@ import torch
 from torch import nn
 
 from deminat import MIResult, estimate, tasks
-from deminat.api import estimator_for
 from deminat.bench import BENCHES, columns, images, narrowed, ruler, run_bench, trust
 from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
 from deminat.bench.speed import _CELLS, _shifted
 from deminat.errors import DataError
 from deminat.infomax import Encoder
+from deminat.methods import estimator_for
 from deminat.origin import origin
 
 

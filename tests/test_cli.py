@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from deminat.api import METHODS
 from deminat.cli import Method, app
+from deminat.methods import METHODS
 from deminat.tasks import gaussian
 
 DEMINAT = Path(sys.executable).with_name("deminat")

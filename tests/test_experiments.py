@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from common import write_idx
 from deminat import MLPCritic
-from deminat.api import estimator_for
 from deminat.cli import app
 from deminat.errors import DataError
 from deminat.experiments.consistency import (
@@ -28,6 +27,7 @@ from deminat.experiments.gaussian import HELD_OUT, GaussianStudy, run_gaussian
 from deminat.experiments.longrun import LongRunStudy, run_longrun
 from deminat.experiments.paper import EXPERIMENTS, run_paper
 from deminat.experiments.tables import Table, latex, markdown, spread
+from deminat.methods import estimator_for
 from deminat.store import key_of
 from deminat.sweeps import Sweep, matching
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from . import datasets as datasets
     from . import infomax as infomax
     from . import tasks as tasks
-    from .api import METHODS, compare, estimate
+    from .api import compare, estimate
     from .checks import Check, check
     from .classical import KSG, Gaussian
     from .critics import ConvCritic, MLPCritic, SeparableCritic
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .history import Callback
     from .inference import independence_test
     from .matrix import PairwiseResult, pairwise
+    from .methods import METHODS
     from .objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE
     from .reference import GaussianCopula, choose_start
     from .results import Caution, IndependenceResult, MIResult
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "api": ("METHODS", "compare", "estimate"),
+    "api": ("compare", "estimate"),
     "checks": ("Check", "check"),
     "classical": ("KSG", "Gaussian"),
     "critics": ("ConvCritic", "MLPCritic", "SeparableCritic"),
@@ -45,6 +46,7 @@ _ROOMS = {
     "history": ("Callback",),
     "inference": ("independence_test",),
     "matrix": ("PairwiseResult", "pairwise"),
+    "methods": ("METHODS",),
     "objectives": ("CCMI", "DEMI", "JSD", "MINE", "NWJ", "SMILE", "InfoNCE"),
     "reference": ("GaussianCopula", "choose_start"),
     "results": ("Caution", "IndependenceResult", "MIResult"),

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .api import Method, Preset, estimate
+from .api import estimate
 from .inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample
+from .methods import Method, Preset
 from .results import MIResult
 from .training import Progress, share_of
 

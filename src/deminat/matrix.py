@@ -28,9 +28,10 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
-from .api import Preset, estimate
+from .api import estimate
 from .errors import DataError
 from .inputs import NanPolicy
+from .methods import Preset
 from .store import Cell, Row, Store, key_of
 from .sweeps import Sweep, run_sweep
 

@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .api import Preset, estimator_for
 from .inputs import LEAST_PAIRS, as_sample
+from .methods import Preset, estimator_for
 
 __all__ = ["MISelector"]
 

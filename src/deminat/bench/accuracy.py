@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..api import estimate, estimator_for
+from ..api import estimate
 from ..critics import MLPCritic
 from ..estimators import PAPER, Estimator
+from ..methods import estimator_for
 from ..objectives import DEMI
 from ..store import Cell, Row
 from ..tasks import gaussian

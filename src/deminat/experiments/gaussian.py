@@ -25,9 +25,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..api import estimate, estimator_for
+from ..api import estimate
 from ..estimators import Estimator
 from ..inputs import as_sample
+from ..methods import estimator_for
 from ..objectives import CCMI, DEMI, MINE, SMILE, InfoNCE, Objective
 from ..results import MIResult
 from ..scores import read
