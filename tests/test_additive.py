@@ -90,3 +90,10 @@ def test_five_couples_of_mixed_columns_are_measured_to_a_hundredth():
     error = fitted.log_ratio(x[4_000:], y[4_000:]) - truth[4_000:]
     # Weights cost what they cost: some 150 of 3,300 rows, 150 / (2 * 3,300) = 0.02 nats.
     assert error.mean() == pytest.approx(-0.02, abs=4 * error.std() / len(error) ** 0.5 + 0.02)
+
+
+def test_a_few_rows_do_not_make_it_say_much():
+    """Next to a frequent value a knot may stand for hardly any row; nothing is learnt from those."""
+    for seed in range(3):
+        x, y, truth = drawn("zero-inflated", 8_000, seed)
+        assert ratio_of(Additive.fit(x, y), x, y).max() < truth.max() + 1

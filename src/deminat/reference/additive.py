@@ -34,6 +34,8 @@ __all__ = ["Additive", "Bends"]
 _SEED = 0xADD
 _KNOTS = 0.42  # times the cube root of the rows: 4 of 800 rows, 8 of 7,000
 _FEWEST, _MOST = 3, 12  # pieces of a column
+_END = 0.1  # of a piece: beyond the first and last knot functions are constant
+_RARE = 0.1  # of a piece: the least share of the rows that a knot stands for
 _FLAT = 1e-3  # share of the largest variance below which a function says nothing
 _CHANCE = 0.05  # of taking any two columns for related that are not
 _WEIGHTS = 400  # at most, of products
@@ -159,12 +161,23 @@ def _bent(bends: Sequence[Bends], a: Array) -> Array:
 
 
 def _knots(column: Array, pieces: int) -> Array:
-    """Return quantiles of a column, and on both sides of a frequent value its neighbours."""
+    """Return quantiles of a column, and on both sides of a frequent value its neighbours.
+
+    A function that is hardly ever above 0 would learn from a few rows what it says of many: of such
+    knots the worst is taken away until there is none.
+    """
     values, counts = np.unique(column, return_counts=True)
     frequent = np.flatnonzero(counts * pieces > len(column))
     around = np.clip(frequent[:, None] + [-1, 0, 1], 0, len(values) - 1)
-    quantiles = np.quantile(column, np.linspace(0, 1, pieces + 1), method="nearest")
-    return np.unique(np.concatenate([quantiles, values[around].ravel()]))
+    levels = np.clip(np.linspace(0, 1, pieces + 1), _END / pieces, 1 - _END / pieces)
+    quantiles = np.quantile(column, levels, method="nearest")
+    knots = np.unique(np.concatenate([quantiles, values[around].ravel()]))
+    while len(knots) > 1:
+        shares = [np.interp(values, knots, one) @ counts for one in np.eye(len(knots))]
+        if min(shares) * pieces > _RARE * len(column):
+            break
+        knots = np.delete(knots, np.argmin(shares))
+    return knots
 
 
 def _hats(column: Array, knots: Array) -> Array:
