@@ -93,7 +93,7 @@ def test_five_couples_of_mixed_columns_are_measured_to_a_hundredth():
 
 
 def test_a_few_rows_do_not_make_it_say_much():
-    """Next to a frequent value a knot may stand for hardly any row; nothing is learnt from those."""
+    """Next to a frequent value a knot may stand for hardly any row."""
     for seed in range(3):
         x, y, truth = drawn("zero-inflated", 8_000, seed)
         assert ratio_of(Additive.fit(x, y), x, y).max() < truth.max() + 1
