@@ -7,8 +7,8 @@ knots at its quantiles, so that a column of few values has one for each; and
 $$ f_0(x, y) = c + \sum_i a_i \phi_i(x) + \sum_j b_j \psi_j(y)
    + \sum_{ij} W_{ij}\, \phi_i(x)\, \psi_j(y) $$
 
-is the log odds of a logistic regression that tells pairs from unpaired rows. It is exact for two
-columns of few values, and for several couples of columns that are independent of one another. Each
+is the log odds of a logistic regression that tells pairs from unpaired rows. It can be exact for
+two columns of few values, and for several such couples that are independent of one another. Each
 weight costs information: there are weights only for columns that are clearly related, by the
 correlations of their functions, whose squares add up to a $\chi^2$ if they are not.
 
