@@ -197,9 +197,11 @@ def test_flows_without_zuko_say_what_to_install(monkeypatch):
         GM().fit(X, Y)
 
 
-def test_progress_is_told():
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_progress_is_told(n_jobs):
     seen: list[float] = []
-    deminat.compare(X, Y, methods=[Estimator(training=QUICK), KSG()], progress=seen.append)
+    methods = [Estimator(training=QUICK), KSG()]
+    deminat.compare(X, Y, methods=methods, progress=seen.append, n_jobs=n_jobs)
     assert seen == sorted(seen)
     assert seen[-1] > 0.4
 

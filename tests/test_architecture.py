@@ -39,6 +39,7 @@ PATH = [
     "descent",
     "history",
     "training",
+    "meters",
     "tensorboard",
     "gradients",
     "scores",

@@ -51,6 +51,19 @@ def test_one_line_of_data_on_stdout(table):
     assert "warning: underpowered" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "variable", "asked"), [((), None, -1), ((), "3", 3), (("--jobs", "2"), "3", 2)]
+)
+def test_processes_are_as_many_as_cores_unless_told(table, monkeypatch, words, variable, asked):
+    seen = []
+    monkeypatch.setattr("deminat.api.compare", lambda *a, n_jobs, **k: seen.append(n_jobs) or [])
+    monkeypatch.delenv("DEMINAT_JOBS", raising=False)
+    if variable:
+        monkeypatch.setenv("DEMINAT_JOBS", variable)
+    assert invoke("estimate", table, "--x", "raf", "--y", "mek", *words).exit_code == 0
+    assert seen == [asked]
+
+
 def test_bits_and_json_agree_with_nats(table):
     words = ["estimate", table, "--x", "raf", "--y", "mek", "--method", "gaussian", "--json"]
     nats, bits = (json.loads(invoke(*words, "--unit", u).stdout) for u in ("nats", "bits"))

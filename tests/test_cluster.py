@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from deminat.errors import DataError
 from deminat.experiments.gaussian import GaussianStudy, run_gaussian
 from deminat.store import Store
-from deminat.sweeps import Sweep, matching, run_sweep
+from deminat.sweeps import Sweep, _check_cluster, matching, run_sweep
 from sweeping import cells, squares, with_origin
 
 pytest.importorskip("distributed", reason="the cluster extra is not installed")
@@ -70,12 +71,10 @@ def cluster(tmp_path):
 
 def test_a_cluster_gives_the_same_rows_when_a_worker_is_killed(cluster, tmp_path):
     first, _ = cluster.worker(), cluster.worker()
-    done = []
 
     def progress(share):
-        done.append(share)
-        if len(done) == 20:
-            os.kill(first.pid, signal.SIGKILL)
+        if share >= 20 / 150 and first.poll() is None:
+            first.kill()
 
     wanted = cells(150)
     with Store.writing(tmp_path / "rows.sqlite") as store:
@@ -85,6 +84,21 @@ def test_a_cluster_gives_the_same_rows_when_a_worker_is_killed(cluster, tmp_path
     assert first.wait() == -signal.SIGKILL
     assert rows == with_origin(wanted)
     assert stored == len(rows)
+
+
+def test_workers_of_another_commit_are_refused(monkeypatch):
+    class Other:
+        def ncores(self):
+            return {"tcp://far:1": 2}
+
+        def run(self, asked):
+            return {"tcp://far:1": "0.1.0 0123456789ab"}
+
+        def run_on_scheduler(self, asked):
+            return asked()
+
+    with pytest.raises(DataError, match=r"tcp://far:1 has deminat 0.1.0 0123456789ab, here it is"):
+        _check_cluster(Other())
 
 
 def test_trainings_give_the_same_numbers_here_in_processes_and_on_a_cluster(cluster, tmp_path):

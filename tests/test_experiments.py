@@ -12,9 +12,11 @@ import torch
 from typer.testing import CliRunner
 
 from common import write_idx
-from deminat import MLPCritic
+from deminat import KSG, MLPCritic
 from deminat.cli import app
-from deminat.errors import DataError
+from deminat.errors import DataError, TrainingError
+from deminat.estimators import Estimator
+from deminat.experiments.claims import claims
 from deminat.experiments.consistency import (
     ConsistencyStudy,
     _pairs,
@@ -22,13 +24,17 @@ from deminat.experiments.consistency import (
     ratios,
     run_consistency,
 )
-from deminat.experiments.figures import COLOURS, draw_consistency, draw_longrun
-from deminat.experiments.gaussian import HELD_OUT, GaussianStudy, run_gaussian
+from deminat.experiments.encoder import TRAINED
+from deminat.experiments.figures import COLOURS, draw_consistency, draw_longrun, place_of
+from deminat.experiments.gaussian import _TRAINED, HELD_OUT, GaussianStudy, run_gaussian
+from deminat.experiments.infomax import InfoMaxStudy
 from deminat.experiments.longrun import LongRunStudy, run_longrun
-from deminat.experiments.paper import EXPERIMENTS, run_paper
+from deminat.experiments.paper import EXPERIMENTS, read_rows, run_paper
 from deminat.experiments.tables import Table, latex, markdown, spread
+from deminat.history import History
 from deminat.methods import estimator_for
-from deminat.store import key_of
+from deminat.origin import origin
+from deminat.store import Store, key_of
 from deminat.sweeps import Sweep, matching
 
 TINY = GaussianStudy(settings=(("normal", 20, 32_000),), reps=1, scale=0.01)
@@ -94,8 +100,11 @@ def test_the_settings_are_those_of_the_paper():
 
 
 def test_every_method_has_its_colour():
-    methods = {"infonce", "gm", "auto", "ksg(k=3)", "gaussian", "mine", "ccmi"}
-    assert methods <= set(COLOURS)
+    read = [o.name for readouts in [*_TRAINED.values(), *TRAINED.values()] for o in readouts]
+    others = ["gm", "auto", "gaussian", KSG().name, "supervised"]
+    places = {name: place_of(name) for name in [*read, *others]}
+    assert len(set(places.values())) == len(places)
+    assert set(places) <= set(COLOURS)
 
 
 def test_long_runs_read_fresh_pairs_before_each_step():
@@ -160,7 +169,8 @@ def test_missing_images_are_asked_for(tmp_path, monkeypatch):
 
 
 def test_ratios_divide_by_what_they_should():
-    same = {"method": "demi", "epochs": 1, "contrast": 1, "images": 100, "draw": 0, "check": True}
+    same = {"method": "demi", "training": "demi(0.5)", "epochs": 1, "contrast": 1, "images": 100}
+    same |= {"draw": 0, "check": True, "standard_error": 0.1}
     rows = [
         {**same, "test": "monotonicity", "t": 28, "estimate": 8.0},
         {**same, "test": "monotonicity", "t": 3, "estimate": 2.0},
@@ -172,6 +182,17 @@ def test_ratios_divide_by_what_they_should():
     *found, alone, other = [r["ratio"] for r in ratios(rows)]
     assert found == pytest.approx([1.0, 0.25, 1.1, 1.9])
     assert alone is None is other  # nothing to divide by yet
+    noise = {**same, "test": "monotonicity", "t": 3, "estimate": 0.1}
+    assert ratios([noise, {**noise, "test": "additivity"}])[1]["ratio"] is None
+
+
+def test_infonce_is_called_by_what_limits_it():
+    row = {"method": "infonce", "training": "infonce", "contrast": 3, "epochs": 1, "images": 100}
+    row |= {"draw": 0, "check": True, "standard_error": 0.1, "estimate": 1.0, "t": 28}
+    once = ratios([{**row, "test": "monotonicity"}])
+    assert [r["method"] for r in once] == ["infonce(k=3)"]
+    assert ratios(once) == once  # also when it comes back from a file
+    assert place_of("infonce(k=3)") == place_of("infonce")
 
 
 def test_tables_have_means_and_spreads():
@@ -236,7 +257,58 @@ def test_epochs_are_of_64_examples():
 def test_rows_of_other_settings_are_not_shown_together():
     longrun = EXPERIMENTS["longrun"]
     few, many = (LongRunStudy(steps=steps).cells() for steps in (200, 400))
-    assert longrun.shown([*few, *many], many) == many
+    assert longrun.alike([*few, *many], many) == many
+
+
+def test_each_setting_has_a_table_of_its_own():
+    cells = [InfoMaxStudy(trainings=("mine",), negatives=k).cells()[0] for k in (0, 5)]
+    ends = {"epoch": 100, "fc": 0.6, "output": 0.5, "estimate": 1.0, "method": "mine"}
+    rows = [{**cell, **ends, "conv": conv} for cell, conv in zip(cells, (0.8, 0.5), strict=True)]
+    tables = EXPERIMENTS["infomax"].all_tables(rows)
+    assert [table.lines[0][1][0] for table in tables] == ["80.00", "50.00"]
+    assert "with all others as strangers" in tables[0].title
+    assert "with 5 of the others as strangers" in tables[1].title
+
+
+def claimed(words, **errors):
+    """Return what is said of a claim by rows of one point."""
+    point = {"kind": "cubic", "d": 20, "n": 32_000, "truth": 14.0}
+    rows = [{**point, "method": m, "error": e} for m, e in errors.items()]
+    alphas = {"low": "demi(alpha=0.25)", "high": "demi(alpha=0.75)", "smile": "smile(tau=5)"}
+    rows = [{**row, "method": alphas.get(row["method"], row["method"])} for row in rows]
+    (found,) = [claim for claim in claims(rows) if words in claim.text]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "errors", "verdict"),
+    [
+        ("InfoNCE saturates", {"infonce": 14 - 4.1}, "agrees"),
+        ("InfoNCE saturates", {"infonce": 14 - 4.3}, "does not agree"),
+        ("InfoNCE saturates", {"demi": 1.0}, "not run"),
+        ("smile(tau=5) overestimates", {"smile": -2.0}, "agrees"),
+        ("smile(tau=5) overestimates", {"smile": 2.0}, "does not agree"),
+        ("DEMI is best", {"demi": 1.0, "mine": -0.4, "gm": 9.0}, "agrees"),
+        ("DEMI is best", {"demi": 1.0, "mine": -0.2}, "does not agree"),
+        ("alpha does not matter", {"demi": 1.0, "low": 1.3, "high": 0.7}, "agrees"),
+        ("alpha does not matter", {"demi": 1.0, "low": 1.5, "high": 0.7}, "does not agree"),
+        ("GM fails on cubic", {"demi": 1.0, "gm": -3.0}, "agrees"),
+        ("GM is best on Gaussians", {"demi": 1.0, "gm": -0.5}, "not run"),
+    ],
+)
+def test_claims_are_judged_by_the_rows(words, errors, verdict):
+    assert claimed(words, **errors).verdict == verdict
+
+
+def test_claims_of_several_points_are_counted():
+    rows = [
+        {"kind": "normal", "d": 20, "n": 32_000, "truth": t, "method": m, "error": e}
+        for t, gm in ((2.0, 0.1), (6.0, 0.9))
+        for m, e in (("demi", 0.5), ("gm", gm), ("gm", gm))
+    ]
+    (found,) = [claim for claim in claims(rows) if "GM is best" in claim.text]
+    assert found.verdict == "partly"
+    assert found.figures == "1 of 2 points; its errors there are +0.10 to +0.90"
 
 
 def called(*arguments):
@@ -279,6 +351,56 @@ def test_rows_of_gaussians_are_taken_up(tmp_path):
     first = run_paper("gaussian", experiment, Sweep(cells, run_gaussian), tmp_path)
     (tmp_path / "gaussian.sqlite").unlink()
     assert run_paper("gaussian", experiment, Sweep(cells, None), tmp_path) == first
+
+
+def test_rows_that_only_a_file_has_are_taken_up_beside_others(tmp_path):
+    """As after a pull, or where the taking up was killed half-way."""
+    experiment = EXPERIMENTS["gaussian"]
+    cells = matching(TINY.cells(), ["training=gaussian"])
+    both = run_paper("gaussian", experiment, Sweep(cells, run_gaussian), tmp_path)
+    (tmp_path / "gaussian.sqlite").unlink()
+    with Store.writing(tmp_path / "gaussian.sqlite") as store:
+        store.add(cells[0], [row for row in both if row["truth"] == cells[0]["truth"]])
+    assert run_paper("gaussian", experiment, Sweep(cells, None), tmp_path) == both
+    assert read_rows(tmp_path / "gaussian.csv") == both
+
+
+def test_a_file_of_something_else_is_not_taken_up(tmp_path):
+    (tmp_path / "gaussian.csv").write_text("a,b\n1,2\n")
+    sweep = Sweep(TINY.cells(), run_gaussian)
+    with pytest.raises(DataError, match="is not of this experiment: move it away"):
+        run_paper("gaussian", EXPERIMENTS["gaussian"], sweep, tmp_path)
+
+
+def test_an_interruption_in_a_second_setting_leaves_the_first(tmp_path):
+    def interrupted(cell):
+        raise KeyboardInterrupt
+
+    few, many = (LongRunStudy(truths=(2.0,), d=2, steps=n, every=5).cells() for n in (20, 40))
+    experiment = EXPERIMENTS["longrun"]
+    run_paper("longrun", experiment, Sweep(few, run_longrun), tmp_path)
+    before = (tmp_path / "longrun.csv").read_text()
+    with pytest.raises(KeyboardInterrupt):
+        run_paper("longrun", experiment, Sweep(many, interrupted), tmp_path)
+    assert (tmp_path / "longrun.csv").read_text() == before
+
+
+def test_a_training_that_began_anew_is_not_the_papers(monkeypatch):
+    def restarted(self, sample, progress=None):
+        self.history_ = History(10, 10, 0.1, (), restarts=1)
+        return self
+
+    monkeypatch.setattr(Estimator, "fit_sample", restarted)
+    (cell,) = matching(TINY.cells(), ["training=demi(0.5)", "truth=2"])
+    with pytest.raises(TrainingError, match="the loss was not finite"):
+        run_gaussian(cell)
+
+
+def test_tables_tell_what_made_the_rows(tmp_path):
+    cells = matching(TINY.cells(), ["training=gaussian", "truth=2"])
+    run_paper("gaussian", EXPERIMENTS["gaussian"], Sweep(cells, run_gaussian), tmp_path)
+    told = (tmp_path / "gaussian.md").read_text().splitlines()[-1]
+    assert told == "Made by deminat {version} on {machine}.".format(**origin())
 
 
 def test_the_command_prints_rows_for_a_pipe(tmp_path):

@@ -20,7 +20,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from deminat.bench import BENCHES
 from deminat.bench.accuracy import RELEASED
-from deminat.experiments.paper import EXPERIMENTS
+from deminat.experiments.claims import claims
+from deminat.experiments.paper import EXPERIMENTS, read_rows
 from deminat.experiments.tables import markdown
 
 __all__ = ["TABLES", "read", "setup", "table"]
@@ -203,18 +204,23 @@ def _trust() -> str:
 
 def _experiment(name: str) -> str:
     """Return the tables of an experiment of the paper, or say that there are no rows of it."""
-    path = RESULTS / "paper" / f"{name}.csv"
+    folder = "infomax" if name == "infomax" else "paper"
+    path = RESULTS / folder / f"{name}.csv"
     if not path.exists():
         return (
-            f"There are no rows of `{name}` under `results/paper/` yet; `deminat paper {name} "
-            "--out results/paper` writes them, and this page shows them."
+            f"There are no rows of `{name}` under `results/{folder}/` yet; `deminat paper {name} "
+            f"--out results/{folder}` writes them, and this page shows them."
         )
-    frame = pl.read_csv(path, infer_schema_length=None)
-    if "step" in frame.columns:  # one line a point of a curve
-        others = [c for c in frame.columns if c not in ("step", "estimate")]
-        frame = frame.group_by(others, maintain_order=True).agg("step", "estimate")
-    text = markdown(EXPERIMENTS[name].tables(frame.to_dicts()))
+    experiment = EXPERIMENTS[name]
+    text = markdown(experiment.all_tables(read_rows(path)))
     return re.sub(r"^### (.*)$", r"**\1**", text, flags=re.MULTILINE)
+
+
+def _claims() -> str:
+    """Return what the paper says of its Gaussians beside what the rows say."""
+    found = claims(read_rows(RESULTS / "paper" / "gaussian.csv"))
+    lines = [[c.text, f"**{c.verdict}**", c.figures] for c in found]
+    return table(["the paper", "the rows", "figures"], lines)
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -224,6 +230,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "highmi": _highmi,
     "checkpoints": _checkpoints,
     "trust": _trust,
+    "paper-claims": _claims,
     **{
         f"{name}-verdict": lambda name=name: _verdict(name)
         for name in (

@@ -11,12 +11,13 @@ References:
     Akaike (1974), A new look at the statistical model identification.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -24,9 +25,10 @@ from .errors import DataError
 from .fitting import Tables, told
 from .history import Callback, History, Recorder, listening
 from .inputs import Sample
+from .meters import metered
 from .scores import Scores
 from .splits import folds, others
-from .training import Progress, share_of
+from .training import Progress
 
 __all__ = ["CrossFit", "FittedOnPairs", "Fold", "Keeper", "cross_fit"]
 
@@ -159,36 +161,52 @@ def cross_fit(
     k = min(k, *(len(part) - 1 for part in parts))
     if k < 1:
         raise DataError(f"{len(sample)} pairs are too few for {count} folds; use fewer folds")
-    alone = n_jobs == 1
+    jobs = min(effective_n_jobs(n_jobs), count)
+    fold = partial(_fold, estimator, sample, parts, seeds, k)
+    return _assembled(parts, _folds(fold, count, jobs, progress, callbacks, keeper))
+
+
+def _folds(
+    fold: Callable[[int, Progress | None], Fold],
+    count: int,
+    jobs: int,
+    progress: Progress | None,
+    callbacks: Sequence[Callback],
+    keeper: Keeper | None,
+) -> list[Fold]:
+    """Return each fold, from the keeper or from `fold`, which is told its place."""
     known = [None if keeper is None else keeper.get(i) for i in range(count)]
-    jobs = (
-        delayed(_finish)(
-            i,
-            keeper,
-            callbacks if alone else (),
-            None if alone or not callbacks else Recorder(),
-            clone(estimator).set_params(seed=fold_seed),
-            sample,
-            part,
-            k,
-            share_of(progress, i, count) if alone else None,
+    alone = jobs == 1
+    heard = callbacks if alone else ()
+    with metered(progress, count, here=alone) as meters:
+        outcomes = Parallel(n_jobs=jobs, return_as="generator")(
+            delayed(_finish)(
+                i,
+                keeper,
+                heard,
+                Recorder() if callbacks and not alone else None,
+                fold,
+                meters.of(i),
+            )
+            for i in range(count)
+            if known[i] is None
         )
-        for i, (part, fold_seed) in enumerate(zip(parts, seeds, strict=True))
-        if known[i] is None
-    )
-    joint, product = np.empty(len(sample)), np.empty((len(sample), k))
-    fits = []
-    outcomes = iter(Parallel(n_jobs=n_jobs, return_as="generator")(jobs))
-    for i, part in enumerate(parts):
-        fit = known[i] or _passed_on(next(outcomes), callbacks)
-        joint[part], product[part] = fit.scores.joint, fit.scores.product
-        fits.append(fit)
-        if progress:
-            progress((i + 1) / count)
+        found = []
+        for i, fit in enumerate(known):
+            found.append(fit or _passed_on(next(outcomes), callbacks))
+            meters.done(i)
+    return found
+
+
+def _assembled(parts: Sequence[NDArray[np.int64]], fits: Sequence[Fold]) -> CrossFit:
+    """Return what all folds say, in the order of the sample."""
+    order = np.argsort(np.concatenate(parts))
+    joint = np.concatenate([fit.scores.joint for fit in fits])[order]
+    product = np.concatenate([fit.scores.product for fit in fits])[order]
     return CrossFit(
         Scores(joint, product),
         tuple(fit.history for fit in fits),
-        tuple(float(joint[part].mean()) for part in parts),
+        tuple(float(fit.scores.joint.mean()) for fit in fits),
         tuple(fit.training_mean for fit in fits),
         tuple(fit.start_mean for fit in fits),
         tuple(fit.tables for fit in fits),
@@ -201,14 +219,15 @@ def _finish(
     keeper: Keeper | None,
     callbacks: Sequence[Callback],
     recorder: Recorder | None,
-    *work: Any,
+    fold: Callable[[int, Progress | None], Fold],
+    progress: Progress | None,
 ) -> tuple[Fold, Recorder | None]:
     """Return the i-th fold, which is kept at once, and what there is to pass on."""
     with listening(i, callbacks if recorder is None else [recorder]):
-        fold = _fit_and_score(*work)
+        found = fold(i, progress)
     if keeper is not None:
-        keeper.put(i, fold)
-    return fold, recorder
+        keeper.put(i, found)
+    return found, recorder
 
 
 def _passed_on(outcome: tuple[Fold, Recorder | None], callbacks: Sequence[Callback]) -> Fold:
@@ -219,15 +238,19 @@ def _passed_on(outcome: tuple[Fold, Recorder | None], callbacks: Sequence[Callba
     return fold
 
 
-def _fit_and_score(
+def _fold(
     estimator: FittedOnPairs,
     sample: Sample,
-    part: NDArray[np.int64],
+    parts: Sequence[NDArray[np.int64]],
+    seeds: Sequence[int],
     k: int,
+    i: int,
     progress: Progress | None,
 ) -> Fold:
+    """Train a clone on all parts but the i-th, and score that one."""
+    part = parts[i]
     rest = sample.take(others(len(sample), part, sample.times, sample.gap))
-    fitted = estimator.fit_sample(rest, progress)
+    fitted = clone(estimator).set_params(seed=seeds[i]).fit_sample(rest, progress)
     held = sample.take(part)
     return Fold(
         fitted.scores(held, k),

@@ -103,12 +103,17 @@ class Store:
 
     def add(self, cell: Cell, rows: Sequence[Row]) -> None:
         """Commit the rows of a cell; a cell that is there already is left as it is."""
-        key = key_of(cell)
-        entries = [(key, place, json.dumps(row)) for place, row in enumerate(rows)]
+        self.add_all([(cell, rows)])
+
+    def add_all(self, cells: Sequence[tuple[Cell, Sequence[Row]]]) -> None:
+        """Commit cells with their rows, all or none; those that are there are left as they are."""
         with self._connection:  # a transaction
-            added = self._connection.execute("INSERT OR IGNORE INTO cells VALUES (?)", (key,))
-            if added.rowcount:
-                self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", entries)
+            for cell, rows in cells:
+                key = key_of(cell)
+                added = self._connection.execute("INSERT OR IGNORE INTO cells VALUES (?)", (key,))
+                entries = [(key, place, json.dumps(row)) for place, row in enumerate(rows)]
+                if added.rowcount:
+                    self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", entries)
 
     def missing(self, cells: Sequence[Cell]) -> list[Cell]:
         """Return the cells that are not there yet."""

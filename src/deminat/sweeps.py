@@ -16,19 +16,20 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from threadpoolctl import threadpool_limits
 
-from . import __version__
 from .errors import DataError, TrainingError, printable
+from .meters import metered
 from .origin import origin
 from .store import Cell, Row, key_of
+from .training import Progress
 
 __all__ = ["Rows", "Sweep", "matching", "run_sweep", "tell"]
 
 _ONE_AT_A_TIME = threading.Lock()
 _PATIENCE = 10.0  # seconds that workers may take to report
-_LISTENER: ContextVar[Callable[[float], None] | None] = ContextVar("_LISTENER", default=None)
+_LISTENER: ContextVar[Progress | None] = ContextVar("_LISTENER", default=None)
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def run_sweep(
     *,
     jobs: int = 1,
     cluster: str | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Row]:
     """Run what is missing and return the rows of all cells of the sweep, in their order.
 
@@ -80,41 +81,51 @@ def run_sweep(
     Cells that fail are tried again the next time; they are told when all others are done.
     """
     todo = store.missing(sweep.cells)
-    finished, failed = len(sweep.cells) - len(todo), []
-
-    def report(part: float = 0.0) -> None:
-        if progress and sweep.cells:
-            progress((finished + part) / len(sweep.cells))
-
-    report()
-    jobs = jobs if len(todo) > 1 else 1  # here, where it can be heard how far it is
-    with _heard_by(report), closing(_outcomes(sweep.run, todo, jobs, cluster)) as outcomes:
-        for cell, rows in outcomes:
-            if isinstance(rows, str):
-                failed.append(f"{key_of(cell)}: {rows}")
-            else:
-                store.add(cell, rows)
-            finished += 1
-            report()
-    if failed:
-        raise TrainingError(f"{len(failed)} of {len(todo)} cells failed, the first {failed[0]}")
+    if todo:
+        whole = _of_all(progress, len(sweep.cells) - len(todo), len(sweep.cells))
+        if failed := _run(sweep.run, todo, store, jobs, cluster, whole):
+            raise TrainingError(f"{len(failed)} of {len(todo)} cells failed, the first {failed[0]}")
+    elif progress:
+        progress(1.0)
     return store.rows(sweep.cells)
 
 
+def _run(
+    run: Callable[[Cell], list[Row]],
+    cells: Sequence[Cell],
+    store: Rows,
+    jobs: int,
+    cluster: str | None,
+    progress: Progress | None,
+) -> list[str]:
+    """Run cells and keep their rows as they come; return what is to be said of those that fail."""
+    jobs = min(effective_n_jobs(jobs), len(cells)) if cluster is None else -1
+    failed = []
+    with metered(progress, len(cells), here=jobs == 1) as meters:
+        meters.look()
+        work = [(i, run, cell, meters.of(i)) for i, cell in enumerate(cells)]
+        with closing(_outcomes(work, jobs, cluster)) as outcomes:
+            for i, rows in outcomes:
+                if isinstance(rows, str):
+                    failed.append(f"{key_of(cells[i])}: {rows}")
+                else:
+                    store.add(cells[i], rows)
+                meters.done(i)
+    return failed
+
+
+def _of_all(progress: Progress | None, before: int, count: int) -> Progress | None:
+    """Return the progress of the cells that are left, after those that were there before."""
+    if progress is None:
+        return None
+    return lambda share: progress((before + share * (count - before)) / count)
+
+
 def tell(share: float) -> None:
-    """Say how much of a cell is done, from within its run; other processes are not heard."""
+    """Say how much of a cell is done, from within its run."""
     listener = _LISTENER.get()
     if listener:
         listener(share)
-
-
-@contextmanager
-def _heard_by(listener: Callable[[float], None]) -> Iterator[None]:
-    token = _LISTENER.set(listener)
-    try:
-        yield
-    finally:
-        _LISTENER.reset(token)
 
 
 def matching(cells: list[Cell], only: Sequence[str]) -> list[Cell]:
@@ -149,35 +160,42 @@ def _text(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-Outcome = tuple[Cell, list[Row] | str]  # or why there are none
+Work = tuple[int, Callable[[Cell], list[Row]], Cell, Progress | None]
+Outcome = tuple[int, list[Row] | str]  # or why there are none
 
 
 def _outcomes(
-    run: Callable[[Cell], list[Row]], cells: Sequence[Cell], jobs: int, cluster: str | None
+    work: Sequence[Work], jobs: int, cluster: str | None
 ) -> Generator[Outcome, None, None]:
-    """Yield cells with their rows, in the order in which they end."""
+    """Yield the places of cells with their rows, in the order in which they end."""
     with nullcontext() if cluster is None else _on_cluster(cluster):
         # One cell at a time to each process: they take minutes, and none must wait for another.
         parallel = Parallel(
-            n_jobs=jobs if cluster is None else -1,
+            n_jobs=jobs,
             return_as="generator_unordered",
             batch_size=1,
             pre_dispatch="2*n_jobs" if cluster is None else "all",
         )
-        yield from parallel(delayed(_outcome)(run, cell) for cell in cells)
+        yield from parallel(delayed(_outcome)(*one) for one in work)
 
 
-def _outcome(run: Callable[[Cell], list[Row]], cell: Cell) -> Outcome:
+def _outcome(
+    place: int, run: Callable[[Cell], list[Row]], cell: Cell, progress: Progress | None
+) -> Outcome:
     """Run a cell as if it were alone: its rows must not depend on what else runs where.
 
     Seeds and threads belong to a process, so that two threads of a Dask worker wait for each other,
     what a cell does in parallel stays here, and linear algebra always has one thread.
     """
     with _ONE_AT_A_TIME, threadpool_limits(1), parallel_config(backend="sequential"):
+        where = origin()  # before it runs: files may change meanwhile
+        token = _LISTENER.set(progress)
         try:
-            return cell, [{**row, **origin()} for row in run(cell)]
+            return place, [{**row, **where} for row in run(cell)]
         except (DataError, TrainingError) as error:  # the others go on
-            return cell, str(error)
+            return place, str(error)
+        finally:
+            _LISTENER.reset(token)
 
 
 @contextmanager
@@ -208,11 +226,12 @@ def _check_cluster(client: Any) -> None:
         *client.run(_version).items(),
         ("the scheduler", client.run_on_scheduler(_version)),
     ]:
-        if found != __version__:
+        if found != _version():
             raise DataError(
-                f"{where} has deminat {found}, here it is {__version__}: install the same there"
+                f"{where} has deminat {found}, here it is {_version()}: install the same there"
             )
 
 
 def _version() -> str:
-    return __version__
+    """Return the version and, in a clone, the commit."""
+    return origin()["version"]

@@ -66,7 +66,7 @@ def estimate(
     seed: Seed = 0,
     nan: Skip = Nan.RAISE,
     unit: Annotated[Unit, typer.Option(help="Unit of the answer.")] = Unit.NATS,
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
     budget: Annotated[
         float | None, typer.Option(help="Seconds to take at most; fewer are less accurate.")
     ] = None,
@@ -101,7 +101,7 @@ def estimate(
     within = "" if budget is None else f" within {budget:g} s"
     with (
         keeping(context, save, resume, method or [Method.DEMI]) as checkpoint,
-        progress(f"estimating{within}", remaining=jobs == 1) as share,
+        progress(f"estimating{within}") as share,
     ):
         check_place(save)
         x_side, y_side, known = sides(file, y_file, x, y, categorical, given)
@@ -116,7 +116,7 @@ def estimate(
             folds=folds,
             seed=seed,
             nan=nan.value,
-            n_jobs=jobs,
+            n_jobs=jobs or -1,
             budget=budget,
             progress=share,
             given=known,

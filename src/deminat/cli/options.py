@@ -70,7 +70,14 @@ class Nan(StrEnum):
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Jobs = Annotated[int, typer.Option(help="Processes to use; the answer does not depend on it.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        envvar="DEMINAT_JOBS",
+        help="Processes to use, by default one for each core; the answer does not depend on it.",
+    ),
+]
 Cluster = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler to use: tcp://host:8786.")
 ]

@@ -34,13 +34,13 @@ def matrix(
     folds: Annotated[int, typer.Option(min=2, help="Critics of each estimate.")] = 2,
     seed: Seed = 0,
     nan: Skip = Nan.RAISE,
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
     """Estimate all pairs of columns of a file, with p-values adjusted for their number.
 
-    deminat matrix cells.parquet --jobs 2
+    deminat matrix cells.parquet --out pairs
 
     deminat matrix genes.csv --x 'gene_*' --y phenotype
     """
@@ -60,7 +60,7 @@ def matrix(
             seed=seed,
             nan=nan.value,
             store=out / "pairs.sqlite",
-            n_jobs=jobs,
+            n_jobs=jobs or -1,
             cluster=cluster,
             progress=share,
         )

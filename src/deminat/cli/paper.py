@@ -1,7 +1,6 @@
 """The paper's experiments, a command each."""
 
 import json
-import os
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -46,7 +45,7 @@ def gaussian(
     only: Only = None,
     reps: Reps = None,
     scale: Scale = None,
-    jobs: Jobs = 2,
+    jobs: Jobs = None,
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
@@ -63,7 +62,7 @@ def longrun(
     only: Only = None,
     reps: Reps = None,
     scale: Scale = None,
-    jobs: Jobs = 2,
+    jobs: Jobs = None,
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
@@ -84,7 +83,7 @@ def consistency(
     contrast: Annotated[
         int | None, typer.Option(min=1, help="Unpaired images a pair of InfoNCE, instead of 63.")
     ] = None,
-    jobs: Jobs = 2,
+    jobs: Jobs = None,
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
@@ -121,7 +120,9 @@ def infomax(
     ] = True,
     reps: Reps = None,
     scale: Scale = None,
-    jobs: Jobs = 1,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Trainings at once; each takes a core and gigabytes.")
+    ] = 1,
     as_json: Json = False,
 ) -> None:
     """Deep InfoMax with each objective, judged by probes (section 3.2).
@@ -131,7 +132,7 @@ def infomax(
     torchrun --nproc-per-node 2 -m deminat paper infomax --objective demi --epochs 8
     """
     from ..experiments.infomax import run_infomax, serving
-    from ..experiments.together import follow, leading, rank, together
+    from ..experiments.together import follow, is_one_of_several, leading, rank, together
 
     changed = {
         "dataset": dataset,
@@ -147,6 +148,8 @@ def infomax(
         "reps": reps,
         "scale": scale,
     }
+    if jobs > 1 and is_one_of_several():
+        raise DataError("processes of torchrun train one model together: leave out --jobs")
     with together(device) as own_device:
         sweep = _sweep("infomax", [], changed)
         run = partial(run_infomax, folder=out / "checkpoints", device=own_device)
@@ -158,11 +161,13 @@ def infomax(
             _run_sweep("infomax", out, replace(sweep, run=led), as_json, {"jobs": jobs})
 
 
-def _sweeping(jobs: int, cluster: str | None) -> dict[str, Any]:
+def _sweeping(jobs: int | None, cluster: str | None) -> dict[str, Any]:
     """Return how to run a sweep whose cells are apart from each other."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    from ..experiments.together import is_one_of_several
+
+    if is_one_of_several():
         raise DataError("torchrun is for infomax; here use --jobs or --cluster")
-    return {"jobs": jobs, "cluster": cluster}
+    return {"jobs": jobs or -1, "cluster": cluster}
 
 
 def _run(
@@ -180,10 +185,11 @@ def _sweep(name: str, only: list[str], changed: dict[str, Any]) -> "Sweep":
     """Return what to run, or say at once what is not installed."""
     from ..experiments.paper import EXPERIMENTS
 
-    for module in ("matplotlib", "zuko"):
+    experiment = EXPERIMENTS[name]
+    for module in experiment.needs:
         if find_spec(module) is None:
             raise DataError(f"this needs {module}: pip install {module}")
-    return EXPERIMENTS[name].sweep(only, **changed)
+    return experiment.sweep(only, **changed)
 
 
 def _run_sweep(name: str, out: Path, sweep: "Sweep", as_json: bool, how: dict[str, Any]) -> None:

@@ -36,14 +36,13 @@ def _cell(value: object) -> str:
 
 
 @contextmanager
-def progress(what: str, remaining: bool = True, kept: bool = False) -> Iterator["Progress | None"]:
+def progress(what: str, kept: bool = False) -> Iterator["Progress | None"]:
     """Show a bar on a terminal, at once, and nothing in a pipe; say so when interrupted.
 
-    With `remaining` it guesses the time left, which makes no sense while several processes work;
-    with `kept` it says that what is finished is not lost.
+    With `kept` it then says that what is finished is not lost.
     """
     try:
-        with _bar(what, remaining) if sys.stderr.isatty() else nullcontext() as progress:
+        with _bar(what) if sys.stderr.isatty() else nullcontext() as progress:
             yield progress
     except KeyboardInterrupt:
         say("interrupted" + "; what is finished is kept, the same command goes on there" * kept)
@@ -51,14 +50,13 @@ def progress(what: str, remaining: bool = True, kept: bool = False) -> Iterator[
 
 
 @contextmanager
-def _bar(what: str, remaining: bool) -> Iterator["Progress"]:
+def _bar(what: str) -> Iterator["Progress"]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
     from rich.progress import TimeElapsedColumn as Elapsed
     from rich.progress import TimeRemainingColumn as Remaining
 
-    columns = [TextColumn(what), BarColumn(), TaskProgressColumn(), Elapsed()]
-    columns += [Remaining()] if remaining else []
+    columns = [TextColumn(what), BarColumn(), TaskProgressColumn(), Elapsed(), Remaining()]
     # Cells of a sweep are minutes apart: a guess from the last half minute would never come.
     period = 3600.0
     console = Console(stderr=True)

@@ -32,6 +32,7 @@ from ..scores import read
 from ..store import Cell, Row
 from ..training import Training
 from ..transforms import AsIs
+from .gaussian import trained_once
 
 __all__ = ["ConsistencyStudy", "ratios", "run_consistency"]
 
@@ -41,6 +42,7 @@ _SPLITS: tuple[Literal["train"], Literal["test"]] = ("train", "test")
 _ALL, _LEAST = 60_000, 64  # images to train on
 _ROWS = 28
 _APART = 3
+_CLEAR = 2.0  # standard errors above 0
 _TESTS = ("monotonicity", "processing", "additivity")
 _TRAINED: dict[str, tuple[Objective, ...]] = {
     "demi(0.5)": (DEMI(), SMILE(1.0), SMILE(5.0), SMILE(math.inf)),
@@ -99,15 +101,16 @@ def run_consistency(cell: Cell) -> list[Row]:
     train, held = (_pairs(cell, _images(split, cell), rng) for split in _SPLITS)
     start = time.perf_counter()
     objectives = _TRAINED[cell["training"]]
-    fitted = Estimator(
+    estimator = Estimator(
         objectives[0],
-        ConvCritic,
-        AsIs,
-        _training(cell, len(train[0])),
-        None,
-        cell["draw"],
+        critic=ConvCritic,
+        scaling=AsIs,
+        training=_training(cell, len(train[0])),
+        start=None,
+        seed=cell["draw"],
         correct=False,
-    ).fit(*train)
+    )
+    fitted = trained_once(estimator, train)
     scores = fitted.scores(as_sample(*held), cell["contrast"])
     seconds = round(time.perf_counter() - start, 2)
     results = (read(objective, scores) for objective in objectives)
@@ -124,20 +127,31 @@ def run_consistency(cell: Cell) -> list[Row]:
 
 
 def ratios(rows: list[Row]) -> list[Row]:
-    """Return the rows with a `ratio`, which is None while what to divide by is not there."""
-    alone = {_point(r): r["estimate"] for r in rows if r["test"] == "monotonicity"}
+    """Return the rows with a `ratio`: `None` where what to divide by is not there, or may be 0.
+
+    InfoNCE is called by how many it was trained against, which limit what it can read.
+    """
+    alone = {_point(r): r for r in rows if r["test"] == "monotonicity"}
     found = []
     for row in rows:
         whole = {**row, "t": _ROWS} if row["test"] == "monotonicity" else row
         base = alone.get(_point(whole))
-        found.append({**row, "ratio": None if base is None else row["estimate"] / base})
+        ratio = None
+        if base is not None and base["estimate"] > _CLEAR * base["standard_error"]:
+            ratio = row["estimate"] / base["estimate"]
+        found.append({**row, "method": _name(row), "ratio": ratio})
     return found
+
+
+def _name(row: Row) -> str:
+    name: str = row["method"]
+    return f"infonce(k={row['contrast']})" if row["training"] == "infonce" else name
 
 
 def _point(row: Row) -> tuple[object, ...]:
     """Return what the rows of one value of t have in common."""
-    keys = "t", "method", "epochs", "contrast", "images", "draw", "check"
-    return tuple(row[key] for key in keys)
+    keys = "t", "epochs", "contrast", "images", "draw", "check"
+    return _name(row), *(row[key] for key in keys)
 
 
 def _images(split: Literal["train", "test"], cell: Cell) -> Images:

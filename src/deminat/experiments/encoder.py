@@ -1,15 +1,13 @@
-"""One training of an encoder: steps, looks with probes, checkpoints.
+"""One training of an encoder: steps, and looks with probes.
 
-After each epoch everything is kept in a checkpoint. Seeds are those of the epoch, so that a
-training that goes on from one has the same rows at the end as one that was never interrupted.
+Seeds are those of the epoch, so that a training that goes on from a checkpoint has the same rows at
+the end as one that was never interrupted.
 """
 
 import copy
-import json
 import math
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,7 +21,7 @@ from ..infomax import ConcatCritic, DeepInfoMax, DotCritic, Encoder, Features, I
 from ..infomax.deep import CONV
 from ..infomax.probes import Probe, accuracy, encoded, probed, scaled
 from ..objectives import DEMI, JSD, MINE, SMILE, InfoNCE, Objective
-from ..store import Cell, Row, key_of
+from ..store import Cell, Row
 from ..sweeps import tell
 from .together import rank, ranks
 
@@ -142,30 +140,23 @@ class EncoderRun:
                 encoder(scaled(some.to(self.device)))
         return encoder
 
-    def save(self, path: Path) -> None:
-        """Write all that is needed to go on."""
-        torch.save(
-            {
-                "cell": key_of(self.cell),
-                "epoch": self.epoch,
-                "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "rows": json.dumps(self.rows),
-            },
-            path,
-        )
+    def state(self) -> dict[str, Any]:
+        """Return all that is needed to go on, but for the cell."""
+        optimizer = self.optimizer.state_dict()
+        return {
+            "epoch": self.epoch,
+            "model": dict(self.model.state_dict()),
+            "moments": list(optimizer["state"].values()),
+            "rows": self.rows,
+        }
 
-    def resume(self, path: Path) -> None:
-        """Go on from a checkpoint."""
-        try:
-            kept = torch.load(path, map_location=self.device, weights_only=True)
-            if kept["cell"] != key_of(self.cell):
-                raise ValueError("it is of another training")
-            self.model.load_state_dict(kept["model"])
-            self.optimizer.load_state_dict(kept["optimizer"])
-            self.epoch, self.rows = kept["epoch"], json.loads(kept["rows"])
-        except Exception as error:  # whatever a foreign or damaged file may cause
-            raise DataError(f"cannot go on from {path.name} ({error}): delete it") from error
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self.model.load_state_dict(state["model"])
+        groups = self.optimizer.state_dict()["param_groups"]
+        moments = dict(enumerate(state["moments"]))
+        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        self.epoch, self.rows = state["epoch"], state["rows"]
 
 
 def adam(model: nn.Module) -> torch.optim.Adam:

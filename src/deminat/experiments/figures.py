@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "draw_consistency", "draw_gaussian", "draw_infomax", "draw_longrun"]
+__all__ = [
+    "COLOURS",
+    "draw_consistency",
+    "draw_gaussian",
+    "draw_infomax",
+    "draw_longrun",
+    "place_of",
+]
 
 COLOURS = {  # of every method, in the order in which they are shown
     "demi": "tab:blue",
@@ -32,6 +39,7 @@ COLOURS = {  # of every method, in the order in which they are shown
     "ksg(k=3)": "0.7",
     "supervised": "black",
 }
+_DASHED = {"ccmi"}  # which reads what smile(tau=inf) reads, and would hide it
 _SMOOTH = 0.02  # share of a curve that its smoothed version averages over
 _TESTS = {
     "monotonicity": "monotonicity: I(X;Y_t) / I(X;Y_28)",
@@ -39,11 +47,13 @@ _TESTS = {
     "additivity": "additivity: I([X1,X2];[Y1_t,Y2_t]) / I(X;Y_t)",
 }
 _IDEAL = {"processing": 1.0, "additivity": 2.0}
+_ACCURACIES = "conv", "fc", "output"
 _LOOKS = {
     "conv": "probe on conv(256,4,4): accuracy (%)",
     "fc": "probe on fc(1024): accuracy (%)",
     "output": "probe on the 64-d output: accuracy (%)",
     "estimate": "mutual information on test images (nats)",
+    "loss": "training loss, that of each objective",
 }
 
 
@@ -56,7 +66,7 @@ def draw_gaussian(rows: Sequence[Row]) -> "Figure":
         for j, kind in enumerate(kinds):
             own = [r for r in rows if (r["d"], -r["n"], r["kind"]) == (d, n, kind)]
             ax = panels[i][j]
-            ax.set_title(f"{kind}, {d} + {d} columns, {-n:,} training pairs")
+            ax.set_title(f"{kind}, {d} + {d} columns, {-n:,} pairs", fontsize="medium")
             _errors(ax, own)
     for ax in panels[-1]:
         ax.set_xlabel("true information (nats)")
@@ -81,7 +91,10 @@ def _line(
     """Draw means over draws with their standard deviation."""
     means = [float(np.mean(values)) for values in drawn]
     spreads = [float(np.std(values, ddof=1)) if len(values) > 1 else 0.0 for values in drawn]
-    ax.errorbar(places, means, spreads, label=name, color=colour, marker=".", capsize=2)
+    style = "--" if name in _DASHED else "-"
+    ax.errorbar(
+        places, means, spreads, label=name, color=colour, linestyle=style, marker=".", capsize=2
+    )
 
 
 def draw_longrun(rows: Sequence[Row]) -> "Figure":
@@ -120,7 +133,8 @@ def _smoothed(curve: Sequence[float]) -> NDArray[np.float64]:
 
 
 def draw_consistency(rows: Sequence[Row]) -> "Figure":
-    """Draw the three ratios over t, from rows that have one."""
+    """Draw the three ratios over t."""
+    rows = [r for r in rows if r["ratio"] is not None]
     tests = [test for test in _TESTS if any(r["test"] == test for r in rows)]
     figure, panels = _panels(max(1, len(tests)), 1)
     for (ax,), test in zip(panels, tests, strict=False):
@@ -132,7 +146,7 @@ def draw_consistency(rows: Sequence[Row]) -> "Figure":
             _line(ax, places, drawn, method, colour)
         if test in _IDEAL:
             ax.axhline(_IDEAL[test], color="black", linewidth=0.8)
-        ax.set_title(_TESTS[test])
+        ax.set_title(_TESTS[test], fontsize="medium")
         ax.set_ylabel("ratio")
         ax.grid(alpha=0.3)
     panels[-1][0].set_xlabel("t, rows kept")
@@ -141,22 +155,24 @@ def draw_consistency(rows: Sequence[Row]) -> "Figure":
 
 
 def draw_infomax(rows: Sequence[Row]) -> "Figure":
-    """Draw accuracy of probes and estimated information by epoch; shared trainings share a line."""
-    figure, panels = _panels(2, 2)
-    for ax, (key, title) in zip([*panels[0], *panels[1]], _LOOKS.items(), strict=True):
-        factor = 1 if key == "estimate" else 100
+    """Draw probes, estimated information and loss by epoch; what is of a training shares a line."""
+    figure, panels = _panels(3, 2)
+    *drawn_on, spare = [ax for line in panels for ax in line]
+    spare.set_axis_off()
+    for ax, (key, title) in zip(drawn_on, _LOOKS.items(), strict=True):
+        factor = 100 if key in _ACCURACIES else 1
         there = [r for r in rows if r[key] is not None]
         for method, colour in _colours(there).items():
             own = [r for r in there if r["method"] == method]
             if key != "estimate" and method not in (own[0]["training"], "supervised"):
-                continue  # the probes are those of the training
+                continue  # probes and loss are those of the training
             places = sorted({r["epoch"] for r in own})
             drawn = [[factor * r[key] for r in own if r["epoch"] == e] for e in places]
             _line(ax, places, drawn, method, colour)
-        ax.set_title(title)
+        ax.set_title(title, fontsize="medium")
         ax.set_xlabel("epoch")
         ax.grid(alpha=0.3)
-    _share_legend(figure, [*panels[0], *panels[1]])
+    _share_legend(figure, drawn_on)
     return figure
 
 
@@ -169,7 +185,13 @@ def _panels(lines: int, columns: int) -> "tuple[Figure, list[list[Axes]]]":
 
 def _colours(rows: Sequence[Row]) -> dict[str, str]:
     """Return a colour for each method, always the same one."""
-    return {r["method"]: COLOURS[r["method"]] for r in rows}
+    return {r["method"]: list(COLOURS.values())[place_of(r["method"])] for r in rows}
+
+
+def place_of(method: str) -> int:
+    """Return where a method stands among all; by its name alone, if its settings are unknown."""
+    names = list(COLOURS)
+    return names.index(method if method in COLOURS else method.partition("(")[0])
 
 
 def _share_legend(figure: "Figure", panels: "Sequence[Axes]") -> None:

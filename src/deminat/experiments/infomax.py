@@ -15,33 +15,22 @@ References:
     information estimation and maximization.
 """
 
-import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from ..errors import DataError
-from ..store import Cell, Row, key_of, replaced
+from ..store import Cell, Row
 from ..training import one_thread
 from .encoder import CRITICS, DATASETS, TRAINED, EncoderRun
-from .together import rank
+from .snapshots import Snapshots
+from .together import led, ranks
 
 __all__ = ["InfoMaxStudy", "run_infomax", "serving"]
 
-_FIXED = (
-    "dataset",
-    "critic",
-    "units",
-    "negatives",
-    "batch",
-    "epochs",
-    "probe_epochs",
-    "probe_every",
-    "precision",
-    "scale",
-    "check",
-)
+_NOT_OF_A_CELL = {"trainings", "reps"}
 
 
 @dataclass(frozen=True)
@@ -91,7 +80,8 @@ class InfoMaxStudy:
 
     def cells(self) -> list[Cell]:
         """Return a cell for each training."""
-        fixed = {key: getattr(self, key) for key in _FIXED}
+        names = [f.name for f in fields(self) if f.name not in _NOT_OF_A_CELL]
+        fixed = {name: getattr(self, name) for name in names}
         return [
             {"training": training, "draw": draw, **fixed}
             for draw in range(self.reps)
@@ -115,24 +105,20 @@ def run_infomax(cell: Cell, folder: Path | None = None, device: str = "cpu") -> 
         cell: What to train.
         folder: Where checkpoints are; `None` keeps none.
         device: Where to train.
+
+    Batch norm and, but for all pairs of the dot critic, strangers are those of a process: rows tell
+    how many processes trained together, and on what.
     """
     with one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell["draw"])
         run = EncoderRun(cell, torch.device(device))
-        path = None if folder is None else folder / f"{_name(cell)}.pt"
-        if path is not None and path.exists():
-            run.resume(path)
-        else:
+        kept = None if folder is None else Snapshots(folder, cell)
+        if kept is None or not kept.restore(run):
             run.look(0)
         while run.epoch < cell["epochs"]:
             run.train()
             run.look(run.epoch)
-            if path is not None and rank() == 0:
-                replaced(path, run.save)
-        return run.rows
-
-
-def _name(cell: Cell) -> str:
-    """Return the name of a cell's checkpoint."""
-    digest = hashlib.sha256(key_of(cell).encode()).hexdigest()[:12]
-    return f"{cell['training']}-{cell['draw']}-{digest}"
+            if kept is not None:
+                led(partial(kept.keep, run))
+        trained = {"processes": ranks(), "device": torch.device(device).type}
+        return [{**row, **trained} for row in run.rows]

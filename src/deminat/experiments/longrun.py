@@ -24,6 +24,7 @@ from ..errors import TrainingError
 from ..gradients import all_pairs_loss
 from ..objectives import DEMI, SMILE, Objective
 from ..store import Cell, Row
+from ..sweeps import tell
 from ..tasks import gaussian
 from ..training import Training, one_thread, train
 
@@ -109,7 +110,10 @@ def _curves(cell: Cell) -> tuple[list[int], list[list[float]]]:
         torch.manual_seed(cell["draw"])
         critic = MLPCritic((cell["d"],), (cell["d"],))
         of_pairs = all_pairs_loss(critic, read_and_lose)
-        history = train(critic, lambda b: of_pairs(*b), _fresh(cell), cell["steps"], settings)
+        steps_of = cell["steps"]
+        history = train(
+            critic, lambda b: of_pairs(*b), _fresh(cell), steps_of, settings, progress=tell
+        )
     if history.restarts:  # the curve would be that of several trainings
         raise TrainingError("the loss was not finite")
     return steps, curves

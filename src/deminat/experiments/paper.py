@@ -7,20 +7,31 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import polars as pl
 
-from ..errors import DataError
+from ..errors import DataError, printable
 from ..store import Cell, Row, Store, key_of, replaced
 from ..sweeps import Sweep, matching, run_sweep
 from .consistency import ConsistencyStudy, ratios, run_consistency
-from .figures import COLOURS, draw_consistency, draw_gaussian, draw_infomax, draw_longrun
+from .figures import draw_consistency, draw_gaussian, draw_infomax, draw_longrun, place_of
 from .gaussian import GaussianStudy, run_gaussian
 from .infomax import InfoMaxStudy, run_infomax
 from .longrun import LongRunStudy, run_longrun
-from .tables import Table, entry, latex, markdown, spread
+from .summaries import (
+    consistency_setting,
+    consistency_tables,
+    gaussian_tables,
+    infomax_setting,
+    infomax_tables,
+    longrun_setting,
+    longrun_tables,
+)
+from .tables import Table, latex, markdown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS", "Experiment", "Study", "run_paper"]
+__all__ = ["EXPERIMENTS", "Experiment", "Study", "read_rows", "run_paper"]
+
+_CURVE = ["step", "estimate"]  # columns that hold one point a line
 
 
 class Study(Protocol):
@@ -38,18 +49,20 @@ class Experiment:
     Args:
         study: What to run.
         run: Turns a cell into rows.
-        tables: Tables of rows.
-        draw: Figure of rows.
-        apart: Keys whose values must agree for rows to be shown together.
+        tables: Tables of rows of one setting.
+        draw: Figure of them.
+        setting: What must agree for rows to stand side by side, in words, of a row or a cell.
         derived: Rows with what is computed from several.
+        needs: Modules that are not always installed.
     """
 
     study: Study
     run: Callable[[Cell], list[Row]]
     tables: Callable[[Sequence[Row]], list[Table]]
     draw: Callable[[Sequence[Row]], "Figure"]
-    apart: tuple[str, ...] = ()
+    setting: Callable[[Cell], str] = lambda row: ""
     derived: Callable[[list[Row]], list[Row]] = list
+    needs: tuple[str, ...] = ("matplotlib",)
 
     def sweep(self, only: Sequence[str] = (), **changed: object) -> Sweep:
         """Return what to run: cells that match `only`, of a study with some fields changed."""
@@ -60,10 +73,21 @@ class Experiment:
         cells = {key_of(cell): cell for cell in study.cells()}  # at small scales some are equal
         return Sweep(matching(list(cells.values()), only), self.run)
 
-    def shown(self, rows: Sequence[Row], cells: Sequence[Cell]) -> list[Row]:
+    def alike(self, rows: Sequence[Row], cells: Sequence[Cell]) -> list[Row]:
         """Return the rows that may stand beside those of the cells."""
-        settings = {tuple(cell[key] for key in self.apart) for cell in cells}
-        return [row for row in rows if tuple(row[key] for key in self.apart) in settings]
+        settings = {self.setting(cell) for cell in cells}
+        return [row for row in rows if self.setting(row) in settings]
+
+    def all_tables(self, rows: Sequence[Row]) -> list[Table]:
+        """Return the tables of each setting, which their titles tell."""
+        settings: dict[str, list[Row]] = {}
+        for row in rows:
+            settings.setdefault(self.setting(row), []).append(row)
+        return [
+            replace(table, title=f"{table.title}; {words}" if words else table.title)
+            for words, own in settings.items()
+            for table in self.tables(own)
+        ]
 
 
 def run_paper(
@@ -73,177 +97,110 @@ def run_paper(
     folder: Path,
     **how: Any,
 ) -> list[Row]:
-    """Run what is missing; write all rows, with tables and figures of those like the sweep's.
+    """Run what is missing; write all rows, their tables, and a figure of those like the sweep's.
 
     Args:
         name: What files are called.
         experiment: What is run.
         sweep: Its cells.
-        folder: Where to. If there are rows in a CSV file alone, as in a clone, it goes on there.
+        folder: Where to. Rows that only a CSV file there has, as in a clone, are taken up.
         **how: As of `run_sweep`.
 
     Returns:
-        The rows of the tables and figures.
+        The rows of the figure.
     """
     path = folder / name
     with Store.writing(path.with_name(f"{name}.sqlite")) as store:
-        if not store.rows():
-            _take_up(store, path.with_name(f"{name}.csv"), list(sweep.cells[0]))
+        _take_up(store, path.with_name(f"{name}.csv"), list(sweep.cells[0]))
         try:
             run_sweep(sweep, store, **how)
         finally:  # what there is, also when some cells failed
             rows = sorted(experiment.derived(store.rows()), key=_place)
-            shown = experiment.shown(rows, sweep.cells)
-            _write(experiment, rows, shown, path)
-    return shown
+            alike = experiment.alike(rows, sweep.cells)
+            _write(experiment, rows, alike, path)
+    return alike
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a CSV file that `run_paper` wrote."""
+    frame = pl.read_csv(path, infer_schema_length=None)
+    if _CURVE[0] in frame.columns:
+        others = [column for column in frame.columns if column not in _CURVE]
+        joined = frame.group_by(others, maintain_order=True).agg(_CURVE)
+        frame = joined.select(frame.columns)
+    return frame.to_dicts()
 
 
 def _take_up(store: Store, path: Path, keys: list[str]) -> None:
-    """Put the rows of a CSV file that `_write` wrote into an empty store."""
+    """Put into a store what it does not have of a CSV file, all of it or nothing."""
     if not path.exists():
         return
-    frame = pl.read_csv(path, infer_schema_length=None)
-    if "step" in frame.columns:  # one line a point
-        curve = [pl.col("step"), pl.col("estimate")]
-        others = [column for column in frame.columns if column not in ("step", "estimate")]
-        joined = frame.group_by(others, maintain_order=True).agg(curve)
-        frame = joined.select(frame.columns)
-    for values, rows in frame.group_by(keys, maintain_order=True):
-        store.add(dict(zip(keys, values, strict=True)), rows.to_dicts())
+    cells: dict[str, tuple[Cell, list[Row]]] = {}
+    for row in read_rows(path):
+        if not row.keys() >= set(keys):
+            raise DataError(f"{printable(path, 300)} is not of this experiment: move it away")
+        cell = {key: row[key] for key in keys}
+        cells.setdefault(key_of(cell), (cell, []))[1].append(row)
+    store.add_all(list(cells.values()))
 
 
-def _write(experiment: Experiment, rows: list[Row], shown: list[Row], path: Path) -> None:
+def _write(experiment: Experiment, rows: list[Row], alike: list[Row], path: Path) -> None:
     if not rows:
         return
     frame = pl.DataFrame(rows, infer_schema_length=None)
     curves = [column for column, kind in frame.schema.items() if isinstance(kind, pl.List)]
     frame = frame.explode(curves) if curves else frame
-    tables = experiment.tables(shown)
-    figure = experiment.draw(shown)
+    tables, made = experiment.all_tables(rows), _origins(rows)
     writers: dict[str, Callable[[Path], Any]] = {
         "csv": frame.write_csv,
         "parquet": frame.write_parquet,
-        "md": lambda to: to.write_text(markdown(tables), encoding="utf-8"),
+        "md": lambda to: to.write_text(f"{markdown(tables)}\n{made}\n", encoding="utf-8"),
         "tex": lambda to: to.write_text(latex(tables), encoding="utf-8"),
-        "png": lambda to: figure.savefig(to, format="png", dpi=150),
-        "svg": lambda to: figure.savefig(to, format="svg"),
     }
+    if alike:
+        figure = experiment.draw(alike)
+        writers["png"] = lambda to: figure.savefig(to, format="png", dpi=150)
+        writers["svg"] = lambda to: figure.savefig(to, format="svg")
     for suffix, write in writers.items():
         replaced(path.with_name(f"{path.name}.{suffix}"), write)
+
+
+def _origins(rows: Sequence[Row]) -> str:
+    """Return in words what made the rows."""
+    versions, machines = ({row.get(key) or "unknown" for row in rows} for key in _MADE)
+    return f"Made by deminat {', '.join(sorted(versions))} on {', '.join(sorted(machines))}."
+
+
+_MADE = "version", "machine"
 
 
 def _place(row: Row) -> tuple[Any, ...]:
     """Return what rows are sorted by: normal before cubic, much data before little."""
     setting = row.get("kind") == "cubic", row.get("d", 0), -row.get("n", 0)
-    place = list(COLOURS).index(row["method"]), row.get("truth", 0), row.get("t", 0)
+    place = place_of(row["method"]), row.get("truth", 0), row.get("t", 0)
     return *setting, *place, row.get("draw", 0), row.get("epoch", 0)
 
 
-def _gaussian_tables(rows: Sequence[Row]) -> list[Table]:
-    tables = []
-    for kind, d, n in dict.fromkeys((r["kind"], r["d"], r["n"]) for r in rows):
-        own = [r for r in rows if (r["kind"], r["d"], r["n"]) == (kind, d, n)]
-        title = f"truth - estimate in nats: {kind}, {d} + {d} columns, {n:,} training pairs"
-        tables.append(spread(own, title, "truth", lambda r: f"{r['truth']:g}", "error"))
-    return tables
-
-
-def _longrun_tables(rows: Sequence[Row]) -> list[Table]:
-    """Return the mean of the last tenth of each curve."""
-    ends = [{**r, "end": _mean(r["estimate"][-max(1, len(r["estimate"]) // 10) :])} for r in rows]
-    steps = max(r["steps"] for r in rows)
-    title = f"estimate in nats, mean of the last tenth of {steps:,} steps, by true nats"
-    return [spread(ends, title, "truth", lambda r: f"{r['truth']:g}", "end")]
-
-
-def _consistency_tables(rows: Sequence[Row]) -> list[Table]:
-    rows = [r for r in rows if r["ratio"] is not None]
-    return [
-        spread(
-            [r for r in rows if r["test"] == test],
-            f"{test}: ratio by rows kept",
-            "t",
-            lambda r: str(r["t"]),
-            "ratio",
-        )
-        for test in dict.fromkeys(r["test"] for r in rows)
-    ]
-
-
-def _infomax_tables(rows: Sequence[Row]) -> list[Table]:
-    """Return the accuracy of probes after the last epoch, beside the paper's."""
-    ends = [r for r in rows if r["epoch"] == r["epochs"]]
-    random = {
-        r["draw"]: {**r, "method": "random encoder"} for r in rows if r["epoch"] == 0 and r["fc"]
-    }
-    ends += random.values()  # one for each seed, whatever was trained from it
-    first = rows[0]
-    title = (
-        f"top-1 accuracy in %, {first['dataset']}, {first['epochs']} epochs, "
-        f"critic of {first['units']} units"
-    )
-    lines = []
-    for method in dict.fromkeys(r["method"] for r in ends):
-        own = [r for r in ends if r["method"] == method]
-        found = [entry([100 * v for v in _values(own, key)]) for key in ("conv", "fc", "output")]
-        paper = _PAPER.get((first["dataset"], method), ("", ""))
-        nats = "" if method == "random encoder" else entry(_values(own, "estimate"))
-        lines.append((method, (*found, *paper, nats, str(len({r["draw"] for r in own})))))
-    heads = "conv", "fc", "output", "paper's conv", "paper's fc", "nats, test images", "seeds"
-    return [Table(title, "method", heads, tuple(lines))]
-
-
-def _values(rows: Sequence[Row], key: str) -> list[float]:
-    return [row[key] for row in rows if row[key] is not None]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _draw_ratios(rows: Sequence[Row]) -> "Figure":
-    return draw_consistency([r for r in rows if r["ratio"] is not None])
-
-
-_PAPER = {  # top-1 accuracy of conv and fc after long training, Liao et al. (2020), table 1
-    ("cifar10", "supervised"): ("75.39", ""),
-    ("cifar10", "mine"): ("71.36", "66.30"),
-    ("cifar10", "smile(tau=5)"): ("71.88", "66.92"),
-    ("cifar10", "smile(tau=1)"): ("71.12", "66.22"),
-    ("cifar10", "jsd"): ("72.79", "67.94"),
-    ("cifar10", "infonce"): ("73.73", "69.77"),
-    ("cifar10", "demi"): ("74.09", "70.16"),
-    ("cifar100", "supervised"): ("42.27", ""),
-    ("cifar100", "mine"): ("42.52", "37.23"),
-    ("cifar100", "smile(tau=5)"): ("42.74", "37.48"),
-    ("cifar100", "smile(tau=1)"): ("42.13", "37.10"),
-    ("cifar100", "jsd"): ("42.78", "37.76"),
-    ("cifar100", "infonce"): ("44.91", "39.95"),
-    ("cifar100", "demi"): ("45.59", "42.02"),
-}
-
 EXPERIMENTS = {
-    "gaussian": Experiment(GaussianStudy(), run_gaussian, _gaussian_tables, draw_gaussian),
+    "gaussian": Experiment(
+        GaussianStudy(),
+        run_gaussian,
+        gaussian_tables,
+        draw_gaussian,
+        needs=("matplotlib", "zuko"),
+    ),
     "longrun": Experiment(
-        LongRunStudy(),
-        run_longrun,
-        _longrun_tables,
-        draw_longrun,
-        apart=("d", "batch", "steps", "every"),
+        LongRunStudy(), run_longrun, longrun_tables, draw_longrun, longrun_setting
     ),
     "consistency": Experiment(
         ConsistencyStudy(),
         run_consistency,
-        _consistency_tables,
-        _draw_ratios,
-        apart=("epochs", "contrast", "images", "check"),
-        derived=ratios,
+        consistency_tables,
+        draw_consistency,
+        consistency_setting,
+        ratios,
     ),
     "infomax": Experiment(
-        InfoMaxStudy(),
-        run_infomax,
-        _infomax_tables,
-        draw_infomax,
-        apart=("dataset", "critic", "units", "negatives", "batch", "epochs", "scale", "precision"),
+        InfoMaxStudy(), run_infomax, infomax_tables, draw_infomax, infomax_setting
     ),
 }

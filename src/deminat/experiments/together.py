@@ -5,17 +5,25 @@ them train it together.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import torch
 from torch import distributed
 
+from ..errors import DataError, TrainingError, printable
 from ..store import Cell, Row
 
-__all__ = ["follow", "leading", "rank", "ranks", "together"]
+__all__ = ["follow", "is_one_of_several", "leading", "led", "rank", "ranks", "together"]
 
 Run = Callable[[Cell], list[Row]]
+
+
+def is_one_of_several() -> bool:
+    """Tell whether torchrun started this process beside others."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def ranks() -> int:
@@ -35,13 +43,17 @@ def _is_on() -> bool:
 @contextmanager
 def together(device: str) -> Iterator[str]:
     """Join the other processes if torchrun started several; give the device of this one."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    _check(device)
+    if not is_one_of_several():
         yield device
         return
     on_gpu = device.startswith("cuda")
+    if on_gpu:  # or all of them would exchange objects through the first
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+        torch.cuda.set_device(device)
     distributed.init_process_group("nccl" if on_gpu else "gloo")
     try:
-        yield f"cuda:{os.environ['LOCAL_RANK']}" if on_gpu else device
+        yield device
     finally:
         distributed.destroy_process_group()
 
@@ -66,11 +78,35 @@ def leading(run: Run) -> Iterator[Run]:
 def follow(run: Run) -> None:
     """Run what the first process runs, until it ends."""
     while (cell := _exchanged(None)) is not None:
-        run(cell)
+        with suppress(DataError, TrainingError):  # which the first tells, and goes on
+            run(cell)
 
 
-def _exchanged(cell: Cell | None) -> Any:
+def led(action: Callable[[], None]) -> None:
+    """Let the first process do something; if it cannot, none goes on as if it could."""
+    error = None
+    if rank() == 0:
+        try:
+            action()
+        except DataError as found:
+            error = str(found)
+    if ranks() > 1:
+        error = _exchanged(error)
+    if error is not None:
+        raise DataError(error)
+
+
+def _check(device: str) -> None:
+    """Refuse a device that is not there."""
+    known = device == "cpu" or re.fullmatch(r"cuda(:\d+)?", device)
+    if not known:
+        raise DataError(f"device must be cpu or cuda, got {printable(device)}")
+    if device != "cpu" and not torch.cuda.is_available():
+        raise DataError(f"there is no {device}: torch finds no GPU here; leave out --device")
+
+
+def _exchanged(value: Any) -> Any:
     """Return what the first process has."""
-    held = [cell]
+    held = [value]
     distributed.broadcast_object_list(held, src=0)
     return held[0]

@@ -8,10 +8,12 @@ References:
     maximization. Liao et al. (2020), section 3.2, for the sizes.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from .losses import InfoMaxLoss
 
@@ -120,8 +122,10 @@ class ConcatCritic(nn.Module):
             strangers: (n, k) other images to score each with; `None` for all.
         """
         anchors, partners = self.of_output(features.output), self.of_local(features.local)
-        if strangers is None:  # a line at a time: hidden layers of all pairs would fill gigabytes
-            return (torch.stack([self._scores(anchor, partners) for anchor in anchors]),)
+        if strangers is None:  # a line at a time, computed again on the way back: hidden layers of
+            # all pairs would fill gigabytes
+            line = partial(checkpoint, self._scores, use_reentrant=False)
+            return (torch.stack([line(anchor, partners) for anchor in anchors]),)
         others = self._scores(anchors[:, None, None], partners[strangers])
         return self._scores(anchors[:, None], partners), others
 

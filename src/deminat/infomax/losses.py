@@ -21,9 +21,10 @@ References:
     maximization. Liao et al. (2020), section 3.2.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, distributed, nn
-from torch.distributed.nn.functional import all_gather
 from torch.utils.checkpoint import checkpoint
 
 from ..critics import parted
@@ -145,7 +146,24 @@ class InfoMaxLoss(nn.Module):
 
 def gathered(rows: Tensor) -> Tensor:
     """Return the rows (n, ...) of all processes, in the order of their ranks, with gradient."""
-    return torch.cat(all_gather(rows)) if _several() else rows  # type: ignore[no-untyped-call]
+    found: Tensor = _Gather.apply(rows) if _several() else rows  # type: ignore[no-untyped-call]
+    return found
+
+
+class _Gather(torch.autograd.Function):
+    """Rows of all processes; on the way back, what all of them want of the own rows."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor) -> Tensor:
+        parts = [torch.empty_like(rows) for _ in range(distributed.get_world_size())]
+        distributed.all_gather(parts, rows.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, slopes: Tensor) -> Tensor:
+        slopes = slopes.clone(memory_format=torch.contiguous_format)
+        distributed.all_reduce(slopes)
+        return slopes.chunk(distributed.get_world_size())[distributed.get_rank()]
 
 
 def _several() -> bool:
