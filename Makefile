@@ -29,7 +29,7 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# torch first and pinned: an unpinned one brings gigabytes of CUDA along.
+# torch first and pinned: an unpinned one may bring gigabytes of CUDA along.
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "deminat needs Python 3.11 or newer: make PYTHON=python3.11")'
 	@echo "installing into .venv, a minute or two ..."

@@ -65,6 +65,7 @@ PATH = [
     "doctor",
     "pointwise",
     "origin",
+    "allocator",
     "report",
     "sweeps",
     "matrix",

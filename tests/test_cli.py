@@ -15,6 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from deminat.cli import Method, app
+from deminat.cli.reading import sides
+from deminat.errors import DataError
 from deminat.methods import METHODS
 from deminat.tasks import gaussian
 
@@ -321,3 +323,79 @@ def test_a_bar_is_drawn_on_a_terminal_only(table):
     assert process.wait() == 0
     assert b"estimating" in shown
     assert "estimating" not in run(*words[1:]).stderr
+
+
+def refusal(*words):
+    done = invoke(*words)
+    assert isinstance(done.exception, DataError), done.exception
+    assert str(done.exception).isprintable()
+    return str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["{table}", "--x", "raf", "mek", "--y", "erk"], "--x raf,mek or --y erk,mek"),
+        (["{table}", "--x", "raf", "mek"], "--x raf,mek"),
+        (["--x", "raf", "mek", "{table}", "--y", "erk"], "--x raf,mek or --y erk,mek"),
+        (["{table}", "--given", "raf", "mek"], "--given raf,mek"),
+    ],
+)
+def test_a_second_column_is_not_a_file(table, words, says):
+    message = refusal("estimate", *(w.format(table=table) for w in words))
+    assert message == f"'mek' is no file; name several columns as {says}"
+
+
+@pytest.fixture
+def identified(tmp_path):
+    """Sixty rows: an identifier, a category, and names of which one is there twice."""
+    names = [f"p{i}" for i in range(60)]
+    columns = {"id": names, "kind": ["a", "b", "c"] * 20, "almost": [*names[:-1], "p0"]}
+    frame = pl.DataFrame({**columns, "v": np.random.default_rng(0).normal(size=60)})
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    frame[:50].write_csv(tmp_path / "few.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+@pytest.mark.parametrize("long", [False, True])
+def test_an_identifier_is_no_category(identified, monkeypatch, name, long):
+    if long:
+        monkeypatch.setattr("deminat.files.long.LONG", 0)
+        monkeypatch.setattr("deminat.files.long.BLOCK", 100)
+    words = "--x", "v", "--method", "ksg", "--categorical", "id,kind,almost"
+    for side in ("id", "kind,id"):
+        message = refusal("estimate", identified / name, *words, "--y", side)
+        assert "every value of column 'id' occurs once (60 were looked at)" in message
+        assert "is it an identifier?" in message
+    for side in ("kind", "almost"):
+        done = invoke("estimate", identified / name, *words, "--y", side)
+        assert "identifier" not in str(done.exception)
+
+
+def test_what_may_occur_once(identified):
+    words = "--x", "v", "--y", "kind", "--categorical", "kind,id"
+    done = invoke("test", identified / "t.csv", *words, "--groups", "id")
+    assert done.exit_code == 0, done.exception
+    words = "--x", "v", "--y", "id", "--categorical", "id"
+    assert "identifier" not in str(invoke("test", identified / "few.csv", *words).exception)
+    sides(identified / "t.csv", None, "v", "id", "id", scored=True)
+
+
+def test_a_category_with_a_comma_in_its_name_is_declared(tmp_path):
+    frame = pl.DataFrame({"site, kind": ["a", "b", "c"] * 20, "v": range(60), "w": ["u", "v"] * 30})
+    frame.write_csv(tmp_path / "t.csv")
+    declared = '"site, kind", w'
+    words = "--x", "v", "--y", '"site, kind",w', "--categorical", declared
+    done = invoke("test", tmp_path / "t.csv", *words)
+    assert done.exit_code == 0, done.exception
+
+
+@pytest.mark.parametrize("name", ["nodir/s.csv", "s.txt", "s.csv/"])
+def test_the_place_of_scores_is_checked_first(tmp_path, monkeypatch, name):
+    (tmp_path / "s.csv").mkdir()
+    monkeypatch.setattr("deminat.saving.load", lambda *_: pytest.fail("was at work"))
+    message = refusal("score", tmp_path, tmp_path / "new.csv", "--out", tmp_path / name)
+    assert name.rstrip("/") in message
+    assert ".new" not in message

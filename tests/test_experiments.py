@@ -2,6 +2,10 @@
 
 import json
 import math
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -420,6 +424,20 @@ def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr("deminat.experiments.paper.run_paper", interrupted)
     result = called("longrun", "--out", tmp_path)
     assert "interrupted; what is finished is kept, the same command goes on" in result.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_sweep_that_is_ended_says_how_to_go_on(tmp_path, number, code):
+    argv = [sys.executable, "-m", "deminat", "paper", "longrun", "--jobs", "1", "--out", tmp_path]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        said = process.stderr.readline()
+        while not (tmp_path / "longrun.sqlite").exists():  # it is at work
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        said += process.stderr.read()
+    assert process.returncode == code
+    assert "interrupted; what is finished is kept, the same command goes on" in said
 
 
 def test_curves_are_written_point_by_point(tmp_path):

@@ -907,3 +907,82 @@ def test_labels_and_times_of_archives_are_arrays(tmp_path):
     np.savez(path, x=np.zeros(3), y=np.ones(3), who=np.array([1, 1, 2]))
     assert files.scan_labels(path, "who").tolist() == [1, 1, 2]
     assert files.scan_times(path, "who").tolist() == [1, 1, 2]
+
+
+# What a newcomer meets
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("t.csv.gz", "unpack it first (gunzip -k "),
+        ("t.csv.bz2", "unpack it first (bunzip2 -k "),
+        ("t.csv.xz", "unpack it first (unxz -k "),
+        ("t.csv.ZST", "unpack it first (unzstd "),
+        ("my t.zip", "unpack it first (unzip '"),
+        ("t.xlsx", "save it as CSV from the spreadsheet"),
+        ("t.xls", "save it as CSV from the spreadsheet"),
+        ("t.ods", "save it as CSV from the spreadsheet"),
+    ],
+)
+def test_packed_files_and_spreadsheets_are_refused_with_what_to_do(put, refuses, name, says):
+    refuses(put(name, b"PK"), says)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("# by hand\na,b\n1,2\n3,4\n", "1 field where a row has 2"),
+        ("# by hand\n# in May, June, July\na,b\n1,2\n", "1 field where a row has 2"),
+        ("# by hand, in May, June\na,b\n1,2\n3,4\n", "3 fields where a row has 2"),
+        ('# by hand\n"a",b\n1,2\n', "1 field where a row has 2"),
+        ("# by hand\n\na,b\n1,2\n", "1 field where a row has 2"),
+        ("# a b\n1.5 2.5\n3.5 4.5\n", "3 fields where a row has 2"),  # as numpy.savetxt writes it
+    ],
+)
+def test_comments_above_a_table_are_named(put, refuses, text, fields):
+    refuses(put("t.csv", text), f"line 1 begins with '#' and has {fields}", "delete")
+
+
+@pytest.mark.parametrize("text", ["#a,b\n1,2\n3,4\n", "#,b\n1,2\n3,4\n", "#a b\n1 2\n3 4\n"])
+def test_a_header_may_begin_with_the_sign_of_a_comment(put, text):
+    equal(read(put("t.csv", text), "0", "b")[0], [[1], [3]])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1,345.6", "2,000", "17.5"],
+        ["12", "-1,345", "oops"],
+        ["1,234,567", "NA", "+2,345."],
+    ],
+)
+def test_thousands_separators_are_to_be_removed(put, refuses, cells):
+    text = "a,b\n" + "".join(f'"{cell}",2\n' for cell in cells)
+    message = refuses(put("t.csv", text), "remove the thousands separators", "'a'")
+    assert "--categorical" not in message
+
+
+@pytest.mark.parametrize("cells", [["1,5", "2,5"], ["u,v", "1,345", "w,x"], ["1,345", "u", "v"]])
+def test_other_commas_separate_no_thousands(put, refuses, cells):
+    text = "a,b\n" + "".join(f'"{cell}",2\n' for cell in cells)
+    assert "thousands" not in refuses(put("t.csv", text), "--categorical 'a'")
+
+
+def test_a_folder_without_its_slash_is_asked_about(put, refuses, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "images").mkdir()
+    path = put("t.csv", "age,b\n1,2\n")
+    refuses(path, "no column 'images', did you mean 'age' or the folder images/?", x="images")
+    refuses(path, "no column 'image', did you mean 'age'? it has", x="image")
+    (tmp_path / "zzz").mkdir()
+    refuses(path, "no column 'zzz', did you mean the folder zzz/?", x="zzz")
+
+
+def test_a_name_with_a_comma_is_shown_as_it_is_to_be_typed(put, refuses):
+    path = put("t.csv", '"weight, kg",b\nu,2\n')
+    refuses(path, """in double quotes, and these in single ones: '"weight, kg"'""", x="weight, kg")
+    refuses(path, """did you mean '"weight, kg"'?""", x="b,weight, kg")
+    refuses(path, """--categorical '"weight, kg"'""", x='"weight, kg"')
+    both = put("u.csv", '"a,b",a,b,c\n1,2,3,4\n')
+    equal(read(both, "a,b", "c")[0], [[2, 3]])

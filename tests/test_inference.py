@@ -384,13 +384,21 @@ def a_fit(optimism=0.0, start=0.5, scatter=0.0):
 
 def test_intervals_allow_for_chance_for_training_and_for_what_was_not_found():
     result = MIResult(0.5, 0.01, 5_000, "demi", np.zeros(2))
-    low, high = interval(result, a_fit())
+    low, high = interval(result, a_fit(), 5_000)
     assert (low, high) == pytest.approx((0.4804, 0.5196), abs=1e-4)
-    assert interval(result, a_fit(scatter=0.015))[1] == high  # no more than chance
-    assert interval(result, a_fit(scatter=0.1))[1] == pytest.approx(0.5 + 12.706 * 0.1, abs=1e-3)
-    assert interval(result, a_fit(optimism=0.02)) == pytest.approx((low - 0.02, high + 0.06))
-    assert interval(result, a_fit(start=0.1)) == pytest.approx((low, high + 0.06))
-    assert interval(replace(result, mi=-0.1), a_fit(start=0))[0] == 0
+    assert interval(result, a_fit(scatter=0.015), 5_000)[1] == high  # no more than chance
+    wide = interval(result, a_fit(scatter=0.1), 5_000)[1]
+    assert wide == pytest.approx(0.5 + 12.706 * 0.1, abs=1e-3)
+    assert interval(result, a_fit(optimism=0.02), 5_000) == pytest.approx((low - 0.02, high + 0.06))
+    assert interval(result, a_fit(start=0.1), 5_000) == pytest.approx((low, high + 0.06))
+    assert interval(replace(result, mi=-0.1), a_fit(start=0), 5_000)[0] == 0
+
+
+def test_no_interval_says_that_pairs_hide_nothing():
+    silent = MIResult(0.0, 0.0, 5_000, "demi", np.zeros(2))
+    fit = CrossFit(None, (), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), ())
+    assert interval(silent, fit, 5_000) == (0.0, 6.5 / 5_000)
+    assert interval(replace(silent, lower_bound=0.1), fit, 5_000) == (0.0, 0.1)
 
 
 def test_intervals_that_were_not_tried_say_so():

@@ -11,7 +11,7 @@ import scipy.sparse
 import torch
 
 from deminat import DataError, Gaussian
-from deminat.inputs import as_sample
+from deminat.inputs import as_sample, as_samples_given
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -653,3 +653,24 @@ def test_what_is_beside_a_dropped_pair_is_dropped_too():
 def test_groups_and_order_that_cannot_be_are_refused(about, message):
     with pytest.raises(DataError, match=message):
         as_sample(*two(), **about)
+
+
+def test_pandas_rows_in_another_order_are_refused():
+    x = pd.Series(np.arange(20.0), name="x")
+    y = x.sample(frac=1, random_state=0)
+    with pytest.raises(DataError, match=r"pass y.loc\[x.index\] to pair them by index"):
+        as_sample(x, y)
+    with pytest.raises(DataError, match="x and given have the same index in another order"):
+        as_samples_given(x, x, y)
+    assert as_sample(x, y.loc[x.index]).y[3] == 3
+    assert as_sample(x, y.reset_index(drop=True)).y[0] == y.iloc[0]
+    assert len(as_sample(x, y.set_axis(range(100, 120)))) == 20  # other labels: by position
+
+
+def test_times_and_lazy_frames_are_told_what_to_do():
+    days = pd.Series(pd.date_range("2024-01-01", periods=20))
+    with pytest.raises(DataError, match="turn them into numbers first"):
+        as_sample(days, np.arange(20.0))
+    lazy = pl.LazyFrame({"a": np.arange(20.0)})
+    with pytest.raises(DataError, match=r"x is a lazy frame.* pass x.collect\(\)"):
+        as_sample(lazy, np.arange(20.0))

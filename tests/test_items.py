@@ -1,6 +1,7 @@
 """Datasets of pairs, and folders of arrays: one row an item."""
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
@@ -158,3 +159,70 @@ def test_bad_folders_are_refused(folder, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "without .npy files" in refused(empty, folder)
+
+
+# Folders beside a column that names their files
+
+
+def beside(tmp_path, cells, name="t.csv"):
+    frame = pl.DataFrame({"age": [i % 7 + 0.5 for i in range(len(cells))], "file": cells})
+    (frame.write_csv if name.endswith("csv") else frame.write_parquet)(tmp_path / name)
+    return tmp_path / name
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+@pytest.mark.parametrize("form", ["cell{}.npy", "cell{}", "images/cell{}.npy"])
+@pytest.mark.parametrize("long", [False, True])
+def test_files_that_a_column_names_in_another_order_are_refused(
+    folder, tmp_path, monkeypatch, name, form, long
+):
+    if long:
+        monkeypatch.setattr("deminat.files.long.LONG", 0)
+    names = [form.format(i) for i in range(40)]
+    table = beside(tmp_path, sorted(names), name)
+    words = "--x", f"{folder}/", "--y", "age"
+    message = refused(table, *words)
+    assert "column 'file' has cell10" in message
+    assert "in row 3 where" in message
+    assert f"{folder}/ has cell2" in message
+    assert "sort the rows by that column" in message
+    with pytest.raises(DataError, match="column 'file' has cell10"):
+        files.scan_pair(folder, table)
+    table = beside(tmp_path, names, name)
+    done = CliRunner().invoke(app, ["estimate", str(table), *words, "--method", "ksg"])
+    assert done.exit_code == 0, done.exception
+    assert "in this order" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [f"cell{i}.npy" for i in range(39, 0, -1)] + ["cell40.npy"],  # not exactly the files
+        [f"cell{min(i, 38)}.npy" for i in range(39, -1, -1)],  # not each once
+        [None, *(f"cell{i}.npy" for i in range(1, 40))],
+        [str(i) for i in range(39, -1, -1)],
+    ],
+)
+def test_the_order_of_a_folder_is_told_where_no_column_names_its_files(folder, tmp_path, cells):
+    table = beside(tmp_path, cells)
+    words = ["estimate", table, "--x", f"{folder}/", "--y", "age", "--method", "ksg"]
+    done = CliRunner().invoke(app, [str(w) for w in words])
+    assert done.exit_code == 0, done.exception
+    order = "40 files, a row each, in this order: cell0.npy, cell1.npy, cell2.npy ..."
+    assert f"{folder}/: {order}" in done.stderr.splitlines()
+
+
+def test_numbers_name_no_files(tmp_path):
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    for i in range(12):
+        np.save(rows / f"{i}.npy", np.zeros(2))
+    table = beside(tmp_path, [str(i) for i in range(11, -1, -1)])
+    assert files.scan(table, f"{rows}/", "age")[0].named_by is None
+
+
+def test_one_column_in_order_is_enough(folder, tmp_path):
+    names = [f"cell{i}" for i in range(40)]
+    frame = pl.DataFrame({"age": range(40), "next": names[1:] + names[:1], "file": names})
+    frame.write_csv(tmp_path / "t.csv")
+    assert files.scan(tmp_path / "t.csv", f"{folder}/", "age")[0].named_by == "file"

@@ -1,6 +1,8 @@
 """All pairs of columns: which pairs, adjusted p-values, going on, files and figures."""
 
 import json
+import warnings
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from typer.testing import CliRunner
 import deminat
 from deminat import DataError
 from deminat.cli import app
-from deminat.matrix import _pairs
+from deminat.matrix import PairwiseResult, _pairs
 
 
 def frame_of(n=300):
@@ -69,6 +71,74 @@ def test_some_columns_with_others():
         _pairs(names, ["e"], None)
 
 
+def test_many_with_few_is_no_square_even_if_the_few_are_among_the_many():
+    names = list("abcdef")
+    pairs = pl.DataFrame(_pairs(names, names, ["a", "b"]), schema=["x", "y"], orient="row")
+    table = pairs.with_columns(mi=pl.Series(range(len(pairs)), dtype=pl.Float64))
+    lines, columns, nats = PairwiseResult(table).square()
+    assert (sorted(lines), columns) == (names, ["a", "b"])
+    known = dict(zip(map(frozenset, pairs.iter_rows()), table["mi"], strict=True))
+    for i, line in enumerate(lines):
+        for j, column in enumerate(columns):
+            expected = known.get(frozenset((line, column)), np.nan)
+            np.testing.assert_equal(nats[i, j], expected)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What is asked of `estimate`, which only answers."""
+    calls = []
+
+    def answered(x, y, **how):
+        calls.append((x.name, y.name, how))
+        return deminat.MIResult(0.5, 0.1, len(x), "none", np.zeros(len(x)), p_value=0.5)
+
+    monkeypatch.setattr("deminat.matrix.estimate", answered)
+    return calls
+
+
+@pytest.mark.parametrize(("n", "given", "folds"), [(1_999, None, 5), (2_000, None, 2), (60, 3, 3)])
+def test_few_rows_are_split_into_more_folds(asked, n, given, folds):
+    deminat.pairwise(frame_of(n), ["a"], ["c"], folds=given)
+    assert [how["folds"] for *_, how in asked] == [folds]
+
+
+def with_words(n=30):
+    words = {"day": [date(2024, 1, 1)] * n, "comment": [f"no. {i}" for i in range(n)]}
+    return frame_of(n).with_columns(**{k: pl.Series(v) for k, v in words.items()})
+
+
+def in_pandas(frame):
+    return pd.DataFrame(frame.to_dict(as_series=False)).astype({"label": "category"})
+
+
+@pytest.mark.parametrize("as_given", [pl.DataFrame, in_pandas])
+def test_columns_that_nobody_named_and_that_are_no_numbers_are_left_out(asked, as_given):
+    frame = as_given(with_words().with_columns(yes=pl.col("a") > 0))
+    with pytest.warns(UserWarning, match=r"left out: day, comment \(not numbers") as told:
+        result = deminat.pairwise(frame)
+    assert told[0].filename == __file__
+    assert set(result.table["x"]) | set(result.table["y"]) == {"a", "like a", "c", "label", "yes"}
+    with pytest.warns(UserWarning, match="left out"):
+        deminat.pairwise(frame, y=["c"])
+
+
+def test_objects_are_left_out_unless_all_are_numbers(asked):
+    frame = in_pandas(frame_of(30))[["a", "c"]]
+    frame["mixed"] = pd.Series([*range(29), "many"], dtype=object)
+    frame["boxed"] = pd.Series(range(30), dtype=object)
+    with pytest.warns(UserWarning, match=r"left out: mixed \("):
+        result = deminat.pairwise(frame)
+    assert set(result.table["x"]) | set(result.table["y"]) == {"a", "c", "boxed"}
+
+
+def test_columns_that_were_named_are_not_left_out():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = deminat.pairwise(with_words(), ["a"], ["comment"])
+    assert "categorical type" in result.table["error"][0]
+
+
 def test_a_matrix_goes_on_unless_the_values_changed(tmp_path, monkeypatch):
     frame, store = frame_of(60).select("a", "like a", "c"), tmp_path / "pairs.sqlite"
     first = deminat.pairwise(frame.select("a", "like a"), store=store)
@@ -112,6 +182,80 @@ def test_the_command_writes_a_table_and_figures(tmp_path):
     told = json.loads(called(*words, "--json").stdout)
     assert [(row["x"], row["y"]) for row in told] == [("a", "c"), ("like a", "c")]
     assert pl.read_parquet(tmp_path / "out" / "pairs.parquet").to_dicts() == told
+
+
+def test_the_command_shows_intervals_and_warnings_under_their_names(tmp_path, monkeypatch):
+    numbers = {"mi": 0.5, "standard_error": 0.1, "low": 0.25, "high": 0.75, "p_value": 1e-3}
+    pair = {"x": "a", "y": "c", **numbers, "lower_bound": 0.1, "q_value": 2e-3, "n": 60}
+    nothing = dict.fromkeys([*numbers, "lower_bound", "q_value", "n"])
+    table = [
+        {**pair, "warnings": "range", "error": ""},
+        {**pair, "y": "d", "low": None, "high": None, "warnings": "", "error": ""},
+        {**pair, "y": "e", **nothing, "warnings": "", "error": "too few"},
+    ]
+    monkeypatch.setattr(
+        "deminat.matrix.pairwise", lambda *_, **__: PairwiseResult(pl.DataFrame(table))
+    )
+    frame_of(60).write_csv(tmp_path / "rows.csv")
+    result = called(tmp_path / "rows.csv", "--x", "a,c", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert lines[0] == ["x", "y", "nats", "low", "high", "p", "q", "warnings"]
+    assert ["a", "c", "0.500", "0.250", "0.750", "0.001", "0.002", "range"] in lines
+    assert ["a", "d", "0.500", "0.001", "0.002"] in lines
+    assert ["a", "e", "too", "few"] in lines
+
+
+@pytest.fixture
+def paired(monkeypatch):
+    """What the command asks of `pairwise`, which only answers."""
+    calls = []
+
+    def answered(frame, x, y, **how):
+        calls.append((frame, x, y, how))
+        pair = dict(zip(("x", "y"), _pairs(frame.columns, x, y)[0], strict=True))
+        numbers = dict.fromkeys(("mi", "low", "high", "p_value", "q_value"), 0.5)
+        return PairwiseResult(pl.DataFrame([{**pair, **numbers, "warnings": "", "error": ""}]))
+
+    monkeypatch.setattr("deminat.matrix.pairwise", answered)
+    return calls
+
+
+def words_file(folder, suffix):
+    path = folder / f"rows.{suffix}"
+    frame = with_words().with_columns(pl.col("label").cast(pl.String))
+    frame.write_csv(path) if suffix == "csv" else frame.write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_the_command_leaves_out_what_nobody_named_and_is_no_number(tmp_path, paired, suffix):
+    path, out = words_file(tmp_path, suffix), ("--out", tmp_path / "out")
+    result = called(path, *out)
+    assert result.exit_code == 0, result.output
+    assert (
+        "left out: label, day, comment (not numbers; declare categories with --categorical)\n"
+        in result.stderr
+    )
+    result = called(path, "--categorical", "label", "--y", "label", *out)
+    assert "left out: day, comment (" in result.stderr
+    (plain, x, y, how), (labelled, *sides, _) = paired
+    assert (x, y, how["folds"]) == (["a", "like a", "c"], None, None)
+    assert plain.equals(frame_of(30).select(x))
+    assert sides == [["a", "like a", "c", "label"], ["label"]]
+    assert labelled["label"].to_list() == frame_of(30)["label"].to_list()
+    assert isinstance(labelled["label"].dtype, pl.Enum)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_the_command_refuses_what_was_named_and_is_no_number(tmp_path, paired, suffix):
+    path, out = words_file(tmp_path, suffix), ("--out", tmp_path / "out")
+    for words in (("--x", "a,comment"), ("--x", "a", "--y", "comment"), ("--y", "comment")):
+        assert "column 'comment' is" in str(called(path, *words, *out).exception)
+    with_words().select("day", "comment").write_csv(tmp_path / "words.csv")
+    told = str(called(tmp_path / "words.csv", *out).exception)
+    assert "column 'day' holds dates or times" in told
+    assert not paired
 
 
 def test_what_cannot_be_paired_is_told(tmp_path):

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from deminat.plotting import (
     plot_shares,
     save_comparison,
     save_errors,
+    save_heat_map,
+    save_network,
     save_shares,
 )
 
@@ -105,3 +108,78 @@ def test_figures_of_benches_are_saved(tmp_path, save):
     rows += [bench_row("gaussian-1d-0nats", 0.0, 0.0, family=f) for f in ("others", "more")]
     save(tmp_path / "figure.png", rows)
     assert (tmp_path / "figure.png").stat().st_size > 5_000
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    """Figures that were to be saved, laid out as they would be."""
+    figures = []
+
+    def kept(figure, path, **how):
+        figure.draw_without_rendering()
+        figures.append(figure)
+
+    monkeypatch.setattr(Figure, "savefig", kept)
+    return figures
+
+
+def genes(count):
+    """Names of columns, all different."""
+    return [f"gene_{i}" for i in range(count)]
+
+
+def overlapping(texts):
+    """How many texts cover a part of the next."""
+    boxes = [text.get_window_extent() for text in texts if text.get_text()]
+    return sum(a.overlaps(b) for a, b in pairwise(boxes))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (11, 11), (112, 1), (1, 112), (60, 60), (900, 3)])
+def test_a_heat_map_is_as_large_as_its_lines_and_columns(saved, shape):
+    lines, columns = map(genes, shape)
+    save_heat_map("", (lines, columns), RNG.gamma(1, 0.2, shape))
+    (figure,) = saved
+    width, height = figure.get_size_inches()
+    assert 2 <= min(width, height) <= max(width, height) <= 40
+    if max(shape) > 5 * min(shape):
+        assert max(width, height) > 3 * min(width, height)
+        assert min(width, height) < 6
+    ax = figure.axes[0]
+    named = [label.get_text() for label in ax.get_yticklabels()]
+    assert named == (lines if shape[0] <= 400 else lines[:: len(lines) // len(named)])
+    for axis in (ax.xaxis, ax.yaxis):
+        assert overlapping(axis.get_ticklabels()) == 0
+        assert all(label.get_fontsize() >= 4 for label in axis.get_ticklabels())
+
+
+def test_a_network_shows_only_columns_in_a_pair_and_counts_the_others(saved):
+    names = [*genes(112), "target"]
+    save_network("", names, [("gene_5", "target", 0.4), ("gene_7", "target", 0.1)], "pairs")
+    (ax,) = saved[0].axes
+    assert [text.get_text() for text in ax.texts] == ["gene_5", "gene_7", "target"]
+    assert saved[0].get_suptitle() == "pairs\n110 of 113 columns are in none"
+
+
+def test_a_network_of_none_and_of_all(saved):
+    save_network("", ["a", "b"], [], "pairs")
+    save_network("", ["a", "b"], [("a", "b", 0.1)], "pairs")
+    none, every = saved
+    assert none.get_suptitle() == "pairs\n2 of 2 columns are in none"
+    assert [text.get_text() for text in none.axes[0].texts] == ["there are none"]
+    assert every.get_suptitle() == "pairs"
+
+
+def test_many_names_around_a_network_are_apart_and_inside(saved):
+    edges = [(name, "target", 0.1) for name in genes(112)]
+    save_network("", [*genes(112), "target"], edges, "pairs")
+    (figure,) = saved
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert all(figure.bbox.x0 <= b.x0 and b.x1 <= figure.bbox.x1 for b in boxes)
+    title = figure.texts[0].get_window_extent()
+    assert not any(title.overlaps(box) for box in boxes)
+    anchors = np.array(
+        [t.get_transform().transform(t.get_position()) for t in figure.axes[0].texts]
+    )
+    apart = np.linalg.norm(np.diff(anchors, axis=0), axis=1)
+    points = figure.axes[0].texts[0].get_fontsize() * figure.dpi / 72
+    assert apart.min() >= points

@@ -298,3 +298,12 @@ if sys.platform == "linux":
         text = Path("/proc/self/smaps").read_text().split("x.npy\n")[1]
         resident = int(text.split("Rss:")[1].split()[0])
         assert resident < 20_000  # kB, of 80,000
+
+
+@pytest.mark.parametrize("line", ["# by hand", "# by hand, in May, June, July, August"])
+def test_a_comment_above_a_long_table_is_named(tmp_path, monkeypatch, line):
+    monkeypatch.setattr(long, "LONG", 100)
+    monkeypatch.setattr(long, "BLOCK", 500)
+    (tmp_path / "t.csv").write_text(f"{line}\na,b\n" + "1,2\n" * 500)
+    with pytest.raises(DataError, match="line 1 begins with '#'"):
+        files.scan(tmp_path / "t.csv", "a", "b")

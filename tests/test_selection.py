@@ -69,6 +69,14 @@ def test_classes_are_taken_for_classes(kind):
     assert selector.get_support().tolist() == [False, True]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_is_not_kept(seed):
+    x = np.random.default_rng(seed).normal(size=(400, 6))
+    selector = MISelector().fit(x, x[:, 2] > 0)
+    assert np.flatnonzero(selector.get_support()).tolist() == [2]
+    assert selector.scores_[2] > 10 * selector.errors_[2]
+
+
 def test_nothing_that_tells_nothing_is_kept_but_one():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3))

@@ -314,7 +314,7 @@ def test_columns_that_matter_are_a_stage_of_their_own():
 def test_silence_is_a_recipe_too():
     x, y = gaussian(2, 0.0).sample(400, seed=0)
     fitted = Estimator(critic=SMALL, training=STILL, start=None).fit(x, y)
-    assert fitted.history_.chose == "silence"
+    assert fitted.history_.chose == "nothing found"
     assert fitted.estimate(x, y).mi == 0
 
 
@@ -324,9 +324,7 @@ def test_a_critic_that_is_not_separable_has_no_stages(scaling):
     critic = partial(MLPCritic, hidden=(16,))
     training = replace(QUICK, stopping=None)
     fitted = Estimator(critic=critic, scaling=scaling, training=training).fit(x, y)
-    assert (
-        fitted.history_.chose == "Gaussian copula, 2 correlations + network on what the critic saw"
-    )
+    assert fitted.history_.chose == "Gaussian copula, 2 correlations + network on all columns"
 
 
 @pytest.mark.parametrize("critic", [SMALL, partial(MLPCritic, hidden=(16,))], ids=["grown", "mlp"])

@@ -12,7 +12,7 @@ from joblib import effective_n_jobs
 
 from .asking import given_z, plain, told
 from .checkpoints import Checkpoint, kept_in
-from .estimators import Estimator
+from .estimators import AUTO, Estimator
 from .flows import GM
 from .history import Callback
 from .inference import Assessor
@@ -240,12 +240,15 @@ def _measure(
     first = group[0]
     if isinstance(first, GM):
         fit = first.cross_fit(sample, **how, **heard)
-        results = [assess(first.reading(fit, sample), fit)]
+        results = [assess(first.reading(fit, sample), fit, is_default=False)]
     elif isinstance(first, Estimator):
         fit = first.cross_fit(sample, **how, **heard)
         objectives = [e.objective for e in group if isinstance(e, Estimator)]
         readings = zip(first.readings(fit, objectives, sample), objectives, strict=True)
-        results = [assess(result, fit, isinstance(o, DEMI | JSD)) for result, o in readings]
+        as_tried = first.training == AUTO
+        results = [
+            assess(result, fit, isinstance(o, DEMI | JSD), as_tried) for result, o in readings
+        ]
     else:
         return [_ungrouped(first.measure(sample, **how), sample)]
     return [replace(result, model=fit.models) for result in results]

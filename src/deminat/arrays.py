@@ -45,6 +45,8 @@ def as_rows(value: Any, side: str) -> tuple[NDArray[np.float64], tuple[str, ...]
 
 
 def _plain(value: Any, side: str) -> NDArray[Any]:
+    if hasattr(value, "collect") and hasattr(value, "lazy"):
+        raise DataError(f"{side} is a lazy frame, which has no values yet; pass {side}.collect()")
     if value is None:
         raise DataError(f"requires y to be passed, but the target {side} is None")
     if isinstance(value, list | tuple) and value and hasattr(value[0], "detach"):
@@ -160,6 +162,11 @@ def _from_column(column: nw.Series[Any], side: str) -> tuple[NDArray[np.float64]
     if column.dtype == nw.Object:
         return _numeric(column.to_numpy(), f"{side} column {printable(column.name)}")[:, None], (
             "",
+        )
+    if column.dtype.is_temporal():
+        raise DataError(
+            f"column {printable(column.name)} of {side} holds times ({column.dtype}): turn them "
+            "into numbers first, such as days since the first"
         )
     raise DataError(
         f"column {printable(column.name)} of {side} has type {column.dtype}; if it is a category, "

@@ -45,7 +45,8 @@ def label_copies(
     told = Caution(
         "duplicates",
         f"{copied} of {n} rows repeat another row exactly",
-        "Copies are kept together and never taken for unpaired; find out why they are there",
+        "Trained methods keep copies together and never take them for unpaired, others count each; "
+        "find out why they are there",
     )
     return labels, (told,)
 

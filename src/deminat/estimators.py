@@ -337,9 +337,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _recipe(self, history: History) -> str:
         """Return what was chosen, in words."""
         start = self.scales_.start
-        learnt = history.chose or ("what the critic saw" if history.best_step else "")
+        learnt = history.chose or ("all columns" if history.best_step else "")
         parts = ["" if start is None else start.name, learnt and f"network on {learnt}"]
-        return " + ".join(part for part in parts if part) or "silence"
+        return " + ".join(part for part in parts if part) or "nothing found"
 
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())

@@ -126,6 +126,7 @@ def as_sample(
         max_rows: Of more rows, so many are drawn; `None` for as many as `rows` says.
         seed: Of the draw.
     """
+    _check_labels(x, y)
     drawn = draw(as_pair(x, y), groups, order, max_rows, seed)
     x, y = (as_rows(side, name) for side, name in zip(drawn.sides, "xy", strict=True))
     return _checked(x, y, drawn, nan=nan, least=least)
@@ -154,6 +155,8 @@ def as_samples_given(
         seed: As of `as_sample`.
         **how: As of `as_sample`.
     """
+    _check_labels(x, y)
+    _check_labels(x, z, "given")
     drawn = draw((*as_pair(x, y), z), groups, order, max_rows, seed)
     x, y, z = map(as_rows, drawn.sides, ("x", "y", "given"))
     if not len(x[0]) == len(y[0]) == len(z[0]):
@@ -169,6 +172,21 @@ def as_samples_given(
         replace(both, y=both.y[:, d:], y_names=z_names),
         replace(both, y=both.y[:, :d], y_names=y_names),
     )
+
+
+def _check_labels(x: Any, y: Any, name: str = "y") -> None:
+    """Refuse two pandas objects whose rows have the same labels in another order."""
+    one, other = (getattr(side, "index", None) for side in (x, y))
+    if one is None or other is None or not (hasattr(one, "equals") and hasattr(other, "equals")):
+        return  # lists have an index too, of another kind
+    if one.equals(other):
+        return
+    if len(one) == len(other) and set(one) == set(other):
+        raise DataError(
+            f"x and {name} have the same index in another order, and rows go by position: pass "
+            f"{name}.loc[x.index] to pair them by index, or {name}.reset_index(drop=True) to leave "
+            "them as they are"
+        )
 
 
 def complete_rows(*sides: Any) -> NDArray[np.bool_]:

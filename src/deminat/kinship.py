@@ -20,7 +20,10 @@ def group_codes(groups: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | Non
         return None
     names = as_column(groups, keep, "groups")
     if any(v is None or type(v).__name__ == "NAType" or v != v for v in names):
-        raise DataError("groups has missing values; give every row a group, or leave the row out")
+        raise DataError(
+            "groups has missing values; name a group in every row (a new name for one that belongs "
+            "to no other), or delete these rows: nan='omit' (--nan omit) looks at x and y alone"
+        )
     texts = np.array([str(v) for v in names]) if names.dtype == object else names
     codes = np.unique(texts, return_inverse=True)[1].astype(np.int64)
     if codes.max() == 0:

@@ -14,6 +14,7 @@ References:
 """
 
 import hashlib
+import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -29,7 +30,9 @@ from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
 from .api import estimate
+from .arrays import as_rows
 from .errors import DataError
+from .files.columns import listing
 from .inputs import NanPolicy
 from .methods import Preset
 from .store import Cell, Row, Store, key_of
@@ -40,6 +43,7 @@ __all__ = ["PairwiseResult", "pairwise"]
 Columns = dict[str, Any]
 
 _MEASURED = ("mi", "standard_error", "low", "high", "p_value", "lower_bound")
+_MANY = 2_000  # rows, half of which suffice to train on
 
 
 @dataclass(frozen=True)
@@ -58,12 +62,14 @@ class PairwiseResult:
         """Return names of lines and columns, and a value of each pair; NaN where there is none."""
         pairs = list(self.table.select("x", "y", value).iter_rows())
         xs, ys = (list(dict.fromkeys(pair[side] for pair in pairs)) for side in (0, 1))
-        if set(xs) & set(ys):  # all against all: both triangles
-            xs = ys = list(dict.fromkeys([*xs, *ys]))
-            pairs += [(y, x, found) for x, y, found in pairs]
+        if set(xs) & set(ys):  # some are on both sides: what is known of them goes in both places
+            xs = list(dict.fromkeys([*xs, *ys]))
+            ys = xs if len(pairs) == len(xs) * (len(xs) - 1) // 2 else ys
+            pairs += [(y, x, found) for x, y, found in pairs if x in ys]
+        lines, columns = ({name: i for i, name in enumerate(side)} for side in (xs, ys))
         square = np.full((len(xs), len(ys)), np.nan)
         for x, y, found in pairs:
-            square[xs.index(x), ys.index(y)] = np.nan if found is None else found
+            square[lines[x], columns[y]] = np.nan if found is None else found
         return xs, ys, square
 
     def significant(self, level: float = 0.05) -> pl.DataFrame:
@@ -77,7 +83,7 @@ def pairwise(
     y: Sequence[str] | None = None,
     *,
     preset: Preset = "quick",
-    folds: int = 2,
+    folds: int | None = None,
     seed: int = 0,
     nan: NanPolicy = "raise",
     store: Path | None = None,
@@ -89,10 +95,12 @@ def pairwise(
 
     Args:
         data: A frame of pandas or polars.
-        x: Columns of the one side; by default all, and each pair once.
+        x: Columns of the one side, each pair once; by default all but those that are neither
+            numbers nor of a categorical type, which a warning names.
         y: Columns of the other side; by default those of x.
         preset: As of `estimate`.
-        folds: As of `estimate`.
+        folds: As of `estimate`; by default 5 of a table below 2,000 rows, where critics need most
+            of them, and 2 from there on.
         seed: One seed gives one answer.
         nan: `"raise"` an error on missing values, or `"omit"` the rows of a pair that hold one.
         store: A file of durable rows to go on after; `None` keeps them in memory.
@@ -101,9 +109,11 @@ def pairwise(
         progress: Called with the share of the pairs that is done.
     """
     frame = nw.from_native(data, eager_only=True)
-    pairs = _pairs(list(frame.columns), x, y)
+    pairs = _pairs(list(frame.columns), _usable(frame) if x is None else x, y)
     columns: Columns = {name: frame[name] for name in dict.fromkeys(sum(pairs, ()))}
     marks = {name: _mark(column) for name, column in columns.items()}
+    if folds is None:
+        folds = 5 if len(frame) < _MANY else 2
     how = {"preset": preset, "folds": folds, "seed": seed, "nan": nan}
     cells = [{"x": a, "y": b, "values": f"{marks[a]} {marks[b]}", **how} for a, b in pairs]
     sweep = Sweep(cells, partial(_estimated, columns))
@@ -112,14 +122,33 @@ def pairwise(
     return PairwiseResult(_adjusted(found))
 
 
-def _pairs(
-    names: list[str], x: Sequence[str] | None, y: Sequence[str] | None
-) -> list[tuple[str, str]]:
+def _usable(frame: nw.DataFrame[Any]) -> list[str]:
+    """Return the columns that are numbers or categories; warn of the others."""
+    usable = {name: _is_usable(frame[name]) for name in frame.columns}
+    left_out = [name for name, is_usable in usable.items() if not is_usable]
+    if left_out:
+        warnings.warn(
+            f"left out: {listing(left_out)} (not numbers; give categories a categorical type)",
+            stacklevel=3,
+        )
+    return [name for name, is_usable in usable.items() if is_usable]
+
+
+def _is_usable(column: nw.Series[Any]) -> bool:
+    """Tell whether `estimate` would take a column; of mere objects every one is looked at."""
+    try:
+        as_rows((column if column.dtype == nw.Object else column.head(1)).to_native(), "")
+    except DataError:
+        return False
+    return True
+
+
+def _pairs(names: list[str], x: Sequence[str], y: Sequence[str] | None) -> list[tuple[str, str]]:
     """Return who is estimated with whom."""
-    for name in (*(x or ()), *(y or ())):
+    for name in (*x, *(y or ())):
         if name not in names:
             raise DataError(f"no column {name!r}; there are {', '.join(names[:20])}")
-    xs = list(dict.fromkeys(x or names))
+    xs = list(dict.fromkeys(x))
     pairs = list(combinations(xs, 2)) if y is None else list(product(xs, dict.fromkeys(y)))
     found = {frozenset(pair): pair for pair in pairs if pair[0] != pair[1]}
     if not found:

@@ -138,7 +138,7 @@ def cautions(mi: float, n: int) -> tuple[Caution, ...]:
                 "negative",
                 "the estimate is below 0, which mutual information never is: on pairs that "
                 "were not trained on, noise reads as likely below 0 as above",
-                "Read it as no dependence found",
+                "Read it as near 0; whether there is anything at all, a p-value tells",
             )
         )
     return tuple(found)

@@ -21,6 +21,7 @@ from .methods import Preset, estimator_for
 
 __all__ = ["MISelector"]
 
+_CLEAR = 2.0  # standard errors above 0
 _CLASSES = 20  # whole numbers of so many values are taken for classes
 
 
@@ -28,8 +29,8 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Selects the columns that tell most about y, alone or together with the others.
 
     Args:
-        n_features_to_select: How many columns to keep at most; those that tell nothing are never
-            kept, except that one always is.
+        n_features_to_select: How many columns to keep at most. Those whose score is not above two
+            of its standard errors are left out, except that one is always kept.
         discrete_target: Whether y are classes; `"auto"` takes text, truth values, and whole
             numbers of at most 20 values for classes.
         preset: As of `deminat.estimate`.
@@ -41,6 +42,7 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         alone_: (d,) nats that each column tells by itself.
         lost_: (d,) nats that are lost without it.
         scores_: (d,) the larger of both.
+        errors_: (d,) the standard error of that one.
     """
 
     def __init__(
@@ -79,18 +81,25 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         told = Parallel(n_jobs=self.n_jobs)(
             delayed(self._told)(columns, target) for columns in (*alone, x, *without)
         )
-        self.alone_ = np.array(told[:d])
-        self.lost_ = told[d] - np.array(told[d + 1 :]) if d > 1 else self.alone_
+        pointwise = np.array([rows for _, rows in told])
+        values = np.array([mi for mi, _ in told])
+        self.alone_ = values[:d]
+        self.lost_ = values[d] - values[d + 1 :] if d > 1 else self.alone_
+        # In the same folds, so that the chance of most rows cancels in the difference.
+        differences = pointwise[d] - pointwise[d + 1 :] if d > 1 else pointwise[:d]
         self.scores_: NDArray[np.float64] = np.maximum(self.alone_, self.lost_)
+        of_larger = np.where((self.alone_ >= self.lost_)[:, None], pointwise[:d], differences)
+        self.errors_ = of_larger.std(axis=1) / np.sqrt(len(x))
         return self
 
-    def _told(self, columns: NDArray[np.float64], target: Any) -> float:
-        """Return the nats that columns tell about the target."""
+    def _told(self, columns: NDArray[np.float64], target: Any) -> tuple[float, NDArray[np.float64]]:
+        """Return the nats that columns tell about the target, in all and row by row."""
         sample = as_sample(columns, target, least=LEAST_PAIRS).without_constants()
         if sample.is_constant():
-            return 0.0
+            return 0.0, np.zeros(len(columns))
         estimator = estimator_for("demi", self.preset, sample, self.seed)
-        return estimator.measure(sample, folds=self.folds, n_jobs=1, progress=None).mi
+        result = estimator.measure(sample, folds=self.folds, n_jobs=1, progress=None)
+        return result.mi, result.pointwise
 
     def _is_discrete(self, y: NDArray[Any]) -> bool:
         if self.discrete_target != "auto":
@@ -101,7 +110,7 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         best = np.argsort(-self.scores_, kind="stable")[: self.n_features_to_select]
         kept = np.zeros(len(self.scores_), dtype=bool)
-        kept[best[self.scores_[best] > 0]] = True
+        kept[best[self.scores_[best] > _CLEAR * self.errors_[best]]] = True
         kept[best[0]] = True
         return kept
 

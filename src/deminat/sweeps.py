@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from threadpoolctl import threadpool_limits
 
+from .allocator import keep_freed_memory
 from .errors import DataError, TrainingError, printable
 from .meters import metered
 from .origin import origin
@@ -188,6 +189,7 @@ def _outcome(
     what a cell does in parallel stays here, and linear algebra always has one thread.
     """
     with _ONE_AT_A_TIME, threadpool_limits(1), parallel_config(backend="sequential"):
+        keep_freed_memory()
         where = origin()  # before it runs: files may change meanwhile
         token = _LISTENER.set(progress)
         try:

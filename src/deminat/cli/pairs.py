@@ -22,7 +22,10 @@ _LEVEL = 0.05
 @app.command()
 def matrix(
     file: File,
-    x: Annotated[str | None, typer.Option(help="Columns: a,b,'gene_*'. By default all.")] = None,
+    x: Annotated[
+        str | None,
+        typer.Option(help="Columns: a,b,'gene_*'. By default all that are numbers or categories."),
+    ] = None,
     y: Annotated[
         str | None, typer.Option(help="Columns to pair those of x with; by default each other.")
     ] = None,
@@ -31,7 +34,12 @@ def matrix(
         Path, typer.Option(help="Folder for rows, table and figures; goes on where it was.")
     ] = Path("matrix"),
     preset: Annotated[Preset, typer.Option(help="Recipe of each estimate.")] = Preset.QUICK,
-    folds: Annotated[int, typer.Option(min=2, help="Critics of each estimate.")] = 2,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="Critics of each estimate; by default 5 below 2,000 rows, else 2."
+        ),
+    ] = None,
     seed: Seed = 0,
     nan: Skip = Nan.RAISE,
     jobs: Jobs = None,
@@ -47,7 +55,8 @@ def matrix(
     from .. import files
 
     with progress("pairs", kept=True) as share:
-        frame, xs, ys = files.read_columns(file, x, y, categorical=_listed(categorical))
+        frame, xs, ys, left_out = files.read_columns(file, x, y, categorical=categorical)
+        _say_left_out(left_out)
         from ..matrix import pairwise  # late: torch takes seconds
 
         out.mkdir(parents=True, exist_ok=True)
@@ -73,17 +82,20 @@ def matrix(
     say(f"{found} of {count} pairs depend on each other (q <= {_LEVEL:g}); wrote {wrote} in {out}")
 
 
-def _listed(names: str) -> list[str]:
-    return [name for name in names.split(",") if name]
+def _say_left_out(names: list[str]) -> None:
+    from ..files.columns import listing
+
+    if names:
+        left_out = listing(names)
+        say(f"left out: {left_out} (not numbers; declare categories with --categorical)")
 
 
 def _line(row: dict[str, Any]) -> dict[str, Any]:
     """Return a pair as a line of a table."""
-    if row["error"]:
-        return {"x": row["x"], "y": row["y"], "nats": "", "p": "", "q": "", "": row["error"]}
-    numbers = {"p": row["p_value"], "q": row["q_value"]}
-    shown = {k: "" if v is None else f"{v:.2g}" for k, v in numbers.items()}
-    return {"x": row["x"], "y": row["y"], "nats": f"{row['mi']:.3f}", **shown, "": row["warnings"]}
+    forms = {"mi": ".3f", "low": ".3f", "high": ".3f", "p_value": ".2g", "q_value": ".2g"}
+    shown = ("" if row[key] is None else f"{row[key]:{form}}" for key, form in forms.items())
+    numbers = dict(zip(("nats", "low", "high", "p", "q"), shown, strict=True))
+    return {"x": row["x"], "y": row["y"], **numbers, "warnings": row["error"] or row["warnings"]}
 
 
 def _write(result: "PairwiseResult", out: Path) -> str:

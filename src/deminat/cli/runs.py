@@ -1,11 +1,10 @@
 """Runs that are kept: where, how they go on after an interruption, and what is left in the end."""
 
 import shutil
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,6 +12,7 @@ from ..errors import DataError, printable
 from ..store import CHECKPOINT, FOLDS
 from .again import command
 from .screen import say
+from .signals import interruptible
 
 if TYPE_CHECKING:
     from ..results import MIResult
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["check_place", "finished", "keeping"]
 
 _LONGEST = 300  # characters of a path on the screen
-_TERMINATED = 128 + signal.SIGTERM
-
-
-class _TerminatedError(KeyboardInterrupt):
-    """The process was asked to end, by TERM."""
 
 
 @contextmanager
@@ -45,31 +40,20 @@ def keeping(
             f"{printable(save, _LONGEST)} holds an unfinished run: add --resume to go on with it, "
             f"or delete {printable(folder, _LONGEST)} to begin anew"
         )
-    if resume and not folder.exists() and (save / FOLDS).exists():
-        folder = save / FOLDS  # of a finished run, which then takes no training
-    with _heeding_term():
-        try:
-            yield folder
-        except KeyboardInterrupt as error:
-            again = command(context)
-            say(f"to go on: {again if resume else f'{again} --resume'}")
-            if isinstance(error, _TerminatedError):
-                raise typer.Exit(_TERMINATED) from None
-            raise
+    if not folder.exists() and (save / FOLDS).exists():
+        if not resume:
+            raise DataError(
+                f"{printable(save, _LONGEST)} holds a finished run: add --resume for its answer, "
+                "choose another folder, or delete it"
+            )
+        folder = save / FOLDS  # which then takes no training
 
+    def tell() -> None:
+        again = command(context)
+        say(f"to go on: {again if resume else f'{again} --resume'}")
 
-@contextmanager
-def _heeding_term() -> Iterator[None]:
-    """Let TERM end the work as Ctrl-C does, with what there is to say."""
-
-    def end(*_: Any) -> None:
-        raise _TerminatedError
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with interruptible(tell):
+        yield folder
 
 
 def check_place(save: Path | None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import DataError, printable
+from ..errors import printable
 from .app import app
 from .options import Categorical, File, Given, Json, Nan, Skip, X, Y, YFile
 from .reading import sides
@@ -48,8 +48,10 @@ def score(
 
     deminat score run new.csv --out scores.parquet
     """
-    if out is not None and out.suffix.lower() not in _SUFFIXES:
-        raise DataError(f"--out ends in .csv or .parquet; {printable(out, _LONGEST)} does not")
+    if out is not None:
+        from ..store import writable
+
+        writable(out, _SUFFIXES, "--out")  # refused now, not after the work
     with progress("scoring"):
         from ..rows import taken
         from ..saving import load  # late: torch takes seconds
@@ -58,7 +60,7 @@ def score(
         sources = result.model.sources
         asked = _asked(sources, (x, y, given)) if y_file is None else (x, y, given)
         labels = categorical or [name for source in sources for name in source.categorical]
-        new = sides(file, y_file, *asked[:2], labels, asked[2])
+        new = sides(file, y_file, *asked[:2], labels, asked[2], scored=True)
         rows = [
             _called(taken(side, None), s) for side, s in zip(new, (*sources, None), strict=False)
         ]

@@ -2,11 +2,13 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from .signals import interruptible
 
 if TYPE_CHECKING:
     from ..training import Progress
@@ -39,13 +41,23 @@ def _cell(value: object) -> str:
 def progress(what: str, kept: bool = False) -> Iterator["Progress | None"]:
     """Show a bar on a terminal, at once, and nothing in a pipe; say so when interrupted.
 
-    With `kept` it then says that what is finished is not lost.
+    With `kept`, by Ctrl-C or TERM, it then says that what is finished is not lost.
     """
-    try:
-        with _bar(what) if sys.stderr.isatty() else nullcontext() as progress:
-            yield progress
-    except KeyboardInterrupt:
+
+    def tell() -> None:
         say("interrupted" + "; what is finished is kept, the same command goes on there" * kept)
+
+    bar = _bar(what) if sys.stderr.isatty() else nullcontext()
+    with interruptible(tell) if kept else _told(tell), bar as progress:
+        yield progress
+
+
+@contextmanager
+def _told(tell: Callable[[], None]) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        tell()
         raise
 
 

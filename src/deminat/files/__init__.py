@@ -14,7 +14,7 @@ takes the rows that it uses, so that a file may be far larger than memory; `read
 | .npy                | a 2-d array                              | columns, by number           |
 | .npz                | several arrays                           | arrays, by default `x`, `y`  |
 | .h5 .hdf5           | several arrays                           | arrays, by their paths       |
-| a folder            | an .npy a row, sorted by name            | itself: `x=folder/`          |
+| a folder            | an .npy a row, cell2 before cell10       | itself: `x=folder/`          |
 
 `idx` reads the arrays of bytes that `deminat.datasets` is after.
 """
@@ -22,6 +22,7 @@ takes the rows that it uses, so that a file may be far larger than memory; `read
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,8 +36,9 @@ from deminat.errors import DataError, printable
 from deminat.files import arrays, long, parquet, text
 from deminat.files.archives import ARCHIVES, Dataset, scan_array, scan_arrays
 from deminat.files.checks import PathLike, readable, shown
-from deminat.files.columns import Side, Table, chosen, missing, named, resolve
+from deminat.files.columns import Side, Table, chosen, listed, missing, named, resolve
 from deminat.files.folder import is_folder, open_folder
+from deminat.files.paired import paired
 from deminat.files.sources import Columns, Labels, Times
 from deminat.rows import Source
 
@@ -62,6 +64,14 @@ _TABLES: dict[str, Callable[[Path], Table]] = {
 _TABLE_KINDS = long.LongTable, parquet.ParquetTable, text.TextTable
 _SLASHES = tuple({"/", os.sep})
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
+_UNPACK = {
+    ".gz": "gunzip -k",
+    ".bz2": "bunzip2 -k",
+    ".xz": "unxz -k",
+    ".zst": "unzstd",
+    ".zip": "unzip",
+}
+_SHEETS = (".xlsx", ".xls", ".ods")
 
 
 def read(
@@ -162,32 +172,67 @@ def scan_pair(
     for name in categorical:
         if all(missing(table, name) for table in tables):
             raise DataError(f"no column '{printable(name)}' in either file: see --categorical")
-    return _whole(x, categorical), _whole(y, categorical)
+    x_side, y_side = paired([_whole(x, categorical), _whole(y, categorical)])
+    return x_side, y_side
 
 
 def read_columns(
-    path: PathLike, x: str | None, y: str | None, *, categorical: Sequence[str] = ()
-) -> tuple[pl.DataFrame, list[str], list[str] | None]:
+    path: PathLike, x: str | None, y: str | None, *, categorical: str = ""
+) -> tuple[pl.DataFrame, list[str], list[str] | None, list[str]]:
     """Read columns of a table, of which each may be paired with each.
 
     Args:
         path: A table, as of `read`, no archive.
-        x: Columns, separated by commas, with the wildcards of file names; all if None.
+        x: Columns, separated by commas, with the wildcards of file names; all that can be read as
+            numbers or labels if None.
         y: Columns to pair those with; `None` for each other.
-        categorical: Columns that hold labels rather than quantities.
+        categorical: Columns that hold labels rather than quantities, separated by commas.
 
     Returns:
-        A frame, the names of x, and those of y.
+        A frame, the names of x, those of y, and those that nobody named and cannot be read.
     """
     path = _checked(path)
     if path.suffix.lower() in ARCHIVES:
         raise DataError(f"{shown(path)} holds arrays, and this wants a table: see CSV or Parquet")
     table = _TABLES[path.suffix.lower()](path)
+    labels = {resolve(table, name) for name in listed(categorical)}
     xs = list(table.names) if x is None else named(table, x)
     ys = None if y is None else named(table, y)
-    wanted = list(dict.fromkeys([*xs, *(ys or [])]))
-    (frame,) = table.pick([wanted], {resolve(table, name) for name in categorical})
-    return pl.DataFrame(frame, schema=wanted) if isinstance(frame, np.ndarray) else frame, xs, ys
+    try:
+        frame = _frame(table, [*xs, *(ys or [])], labels)
+    except DataError:
+        xs = _readable(table, xs, labels) if x is None and _is_sound(table) else []
+        if not xs:
+            raise
+        frame = _frame(table, [*xs, *(ys or [])], labels)
+    left_out = [name for name in table.names if name not in frame.columns] if x is None else []
+    return frame, xs, ys, left_out
+
+
+def _frame(table: Table, names: Sequence[str], labels: set[str]) -> pl.DataFrame:
+    wanted = list(dict.fromkeys(names))
+    (side,) = table.pick([wanted], labels)
+    return pl.DataFrame(side, schema=wanted) if isinstance(side, np.ndarray) else side
+
+
+def _is_sound(table: Table) -> bool:
+    """Tell whether a table can be read at all: anything can be read as labels."""
+    try:
+        table.pick([table.names[:1]], set(table.names[:1]))
+    except DataError:
+        return False
+    return True
+
+
+def _readable(table: Table, names: list[str], labels: set[str]) -> list[str]:
+    """Return the columns that can be read: of many in few readings, if few of them cannot."""
+    try:
+        table.pick([names], labels)
+    except DataError:
+        half = len(names) // 2
+        parts = (names[:half], names[half:]) if half else ()
+        return [name for part in parts for name in _readable(table, part, labels)]
+    return names
 
 
 def scan_labels(path: PathLike, name: str) -> Source | NDArray[Any]:
@@ -244,7 +289,7 @@ def _beside_folders(
             found.append(_part(path, side, categorical))
         elif name != "z":
             raise DataError(f"say what {name} is with --{name} NAME: columns of {shown(path)}")
-    return tuple(found)
+    return paired(found)
 
 
 def _part(path: Path, side: str, categorical: Sequence[str]) -> Source | Side:
@@ -288,6 +333,16 @@ def _checked(path: PathLike) -> Path:
             f"{shown(path)} could run code when opened and is not read: save it as .npz or .parquet"
         )
     if suffix not in (*_TABLES, *ARCHIVES):
-        kinds = ", ".join((*_TABLES, *ARCHIVES))
-        raise DataError(f"{shown(path)} is of no kind that can be read: save it as one of {kinds}")
+        raise DataError(f"{shown(path)} {_other_kind(path)} {', '.join((*_TABLES, *ARCHIVES))}")
     return readable(path)
+
+
+def _other_kind(path: Path) -> str:
+    """Return what is wrong with a file that cannot be read, up to the kinds that can."""
+    suffix = path.suffix.lower()
+    if suffix in _UNPACK:
+        command = f"{_UNPACK[suffix]} {shlex.quote(shown(path))}"
+        return f"is packed: unpack it first ({command}), into one of"
+    if suffix in _SHEETS:
+        return "is a spreadsheet: save it as CSV from the spreadsheet program; what can be read is"
+    return "is of no kind that can be read: save it as one of"

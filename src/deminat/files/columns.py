@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import difflib
+import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
@@ -26,11 +27,14 @@ __all__ = [
     "categories",
     "chosen",
     "floats",
+    "listed",
     "listing",
     "missing",
+    "named",
     "quoted",
     "resolve",
     "split",
+    "typed",
     "unknown",
 ]
 
@@ -82,14 +86,22 @@ def chosen(
     return groups, {resolve(table, name) for name in categorical}
 
 
-def named(table: Table, listed: str) -> list[str]:
+def named(table: Table, side: str) -> list[str]:
     """Return the columns in a list separated by commas, with the wildcards of file names."""
-    return [name for part in _listed(table, listed) for name in _matching(table, part)]
+    parts = _listed(table, side)
+    if side.strip() in table.names and any(missing(table, part) for part in parts):
+        raise DataError(
+            f"{table.label}: a name that holds a comma goes in double quotes, and these in single "
+            f"ones: {typed(side.strip())}"
+        )
+    return [name for part in parts for name in _matching(table, part)]
 
 
 def _matching(table: Table, part: str) -> list[str]:
     """Return the columns that a pattern stands for, or the one that is called or numbered so."""
     if part in table.names or not any(c in part for c in "*?["):
+        if missing(table, part):
+            raise _unknown_part(table, part)
         return [resolve(table, part)]
     found = [name for name in table.names if fnmatchcase(name, part)]
     if not found:
@@ -99,15 +111,29 @@ def _matching(table: Table, part: str) -> list[str]:
     return found
 
 
-def _listed(table: Table, chosen: str) -> list[str]:
-    """Return the names in a list separated by commas."""
+def _unknown_part(table: Table, part: str) -> DataError:
+    """Return the error for what is no column; it may be a folder, which ends in a slash."""
+    folder = [f"the folder {printable(part)}/"] if os.path.isdir(part) else []
+    return unknown(table.label, "column", part, table.names, table.note, typed, folder)
+
+
+def typed(name: str) -> str:
+    """Return a name as a shell and a list separated by commas take it."""
+    return quoted(f'"{name}"' if "," in name else name)
+
+
+def listed(chosen: str) -> list[str]:
+    """Return the names in a list separated by commas; those in double quotes may hold some."""
     try:
-        names = [
-            name for row in csv.reader([chosen], skipinitialspace=True, strict=True) for name in row
-        ]
+        rows = list(csv.reader([chosen], skipinitialspace=True, strict=True))
     except csv.Error as fault:
         raise DataError(f"{quoted(chosen)} is not a list of columns ({fault})") from fault
-    names = [name.strip() for name in names]
+    return [name.strip() for row in rows for name in row]
+
+
+def _listed(table: Table, chosen: str) -> list[str]:
+    """Return the names in a list, of which none may be empty."""
+    names = listed(chosen)
     if not names or "" in names:
         raise DataError(
             f"{quoted(chosen)} names no column between two commas; {table.label} has "
@@ -151,11 +177,34 @@ def resolve(table: Table, name: str) -> str:
     return table.names[position]
 
 
-def unknown(label: str, kind: str, name: str, names: Sequence[str], note: str = "") -> DataError:
-    """Return the error for a name that is not there, with those that are."""
+def quoted(name: object) -> str:
+    """Return a name in quotes, fit for a message."""
+    return f"'{printable(name)}'"
+
+
+def unknown(
+    label: str,
+    kind: str,
+    name: str,
+    names: Sequence[str],
+    note: str = "",
+    show: Callable[[str], str] = quoted,
+    others: Sequence[str] = (),
+) -> DataError:
+    """Return the error for a name that is not there, with those that are.
+
+    Args:
+        label: Where it is not.
+        kind: What it would be.
+        name: What was asked for.
+        names: What there is.
+        note: What else to say.
+        show: How a name is to be typed.
+        others: What else may have been meant.
+    """
     alike = {known.casefold(): known for known in names[:1000] if len(known) <= 100}
     close = difflib.get_close_matches(name.casefold()[:100], alike, n=3)
-    meant = " or ".join(quoted(alike[key]) for key in close)
+    meant = " or ".join([*(show(alike[key]) for key in close), *others])
     question = f", did you mean {meant}?" if meant else ":"
     return DataError(
         f"{label} has no {kind} {quoted(name)}{question} it has {listing(names)}{note}"
@@ -166,11 +215,6 @@ def listing(names: Sequence[str]) -> str:
     """Return the first dozen names and how many there are."""
     shown = ", ".join(printable(name) for name in names[:12])
     return shown if len(names) <= 12 else f"{shown}, … ({len(names)} in all)"
-
-
-def quoted(name: object) -> str:
-    """Return a name in quotes, fit for a message."""
-    return f"'{printable(name)}'"
 
 
 def categories(column: pl.Series) -> pl.Series:

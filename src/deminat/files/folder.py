@@ -29,11 +29,19 @@ _PIECE = 1024  # files
 
 @dataclass(frozen=True)
 class Folder:
-    """Files of one shape, in order."""
+    """Files of one shape, in order.
+
+    Attributes:
+        path: Where they are.
+        files: One a row.
+        shape: Of each.
+        named_by: The column beside them that names them in this order, if there is one.
+    """
 
     path: Path
     files: list[Path] = field(repr=False)
     shape: tuple[int, ...]
+    named_by: str | None = None
 
     @property
     def breadth(self) -> int:

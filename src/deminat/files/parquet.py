@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from deminat.errors import DataError
 from deminat.files.checks import check_room, foreign, shown
-from deminat.files.columns import Side, categories, floats, quoted, split
+from deminat.files.columns import Side, categories, floats, quoted, split, typed
 
 __all__ = ["ParquetTable", "open_parquet"]
 
@@ -128,7 +128,7 @@ class ParquetTable:
         number = row if rows is None else int(rows[row])
         raise DataError(
             f"{self.label}: column {quoted(name)} is text ({quoted(column[row])} in row "
-            f"{number + 1}): declare it with --categorical {quoted(name)}, or store numbers"
+            f"{number + 1}): declare it with --categorical {typed(name)}, or store numbers"
         )
 
 

@@ -7,6 +7,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from itertools import dropwhile
 from pathlib import Path
 
 from deminat.errors import DataError
@@ -15,6 +16,7 @@ from deminat.files.checks import shown
 __all__ = [
     "DOT_NUMBER",
     "NA_WORDS",
+    "check_comment",
     "encoding_of",
     "first_record",
     "has_header",
@@ -116,8 +118,10 @@ def separator_of(lines: Sequence[str]) -> str:
 
     One that gives all rows the same number of fields beats one that does not, then one that
     makes more of the fields numbers. Spaces count only if they make all fields numbers or
-    if nothing else separates anything: text is full of them.
+    if nothing else separates anything: text is full of them. So are comments above a table,
+    which have no say.
     """
+    lines = list(dropwhile(_is_comment, lines)) or lines
     tables = {mark: rows_of(lines, mark) for mark in "\t;|, "}
     spaced = tables.pop(" ")
     tables = {mark: rows for mark, rows in tables.items() if any(len(row) > 1 for row in rows)}
@@ -127,6 +131,21 @@ def separator_of(lines: Sequence[str]) -> str:
     if regular:
         return max(regular, key=lambda mark: regular[mark])
     return max(tables, key=lambda mark: _agreement(tables[mark]), default=",")
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("#")
+
+
+def check_comment(label: str, first: Sequence[str], below: Sequence[Sequence[str]]) -> None:
+    """Refuse a comment above a table, which is known by its sign and its number of fields."""
+    row = next((row for row in below if row and not _is_comment(row[0])), first)
+    if _is_comment(first[0]) and len(first) != len(row):
+        has = "1 field" if len(first) == 1 else f"{len(first)} fields"
+        raise DataError(
+            f"{label}: line 1 begins with '#' and has {has} where a row has {len(row)}: delete "
+            "the comments above the table, and the '#' if it stands before the header"
+        )
 
 
 def _regular(rows: list[list[str]]) -> bool:

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from deminat.errors import DataError
 from deminat.files.archives import Dataset
-from deminat.files.columns import Side, Table
+from deminat.files.columns import Side, Table, quoted
 from deminat.rows import Rows
 
-__all__ = ["Columns", "Labels", "Times"]
+__all__ = ["Columns", "Labels", "Times", "check_recurring"]
+
+_FEW = 50  # values that may all be different
+_MANY = 1_000_000  # values that are looked at: all different, they are an identifier's
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,38 @@ class Times:
             side = self.texts.side
         for piece in side.pieces():
             yield _values(piece)
+
+
+def check_recurring(side: Columns) -> None:
+    """Refuse a column that is declared to be a category and in which no value occurs twice.
+
+    Most are known after their first rows, and no more is read.
+    """
+    names = [name for name in side.names if name in side.categorical]
+    seen: dict[str, set[str]] = {name: set() for name in names}
+    for piece in side.table.pieces(names, names) if names else ():
+        for name, cells in zip(names, pl.DataFrame(piece), strict=True):
+            if name in seen and _recurs(cells.drop_nulls(), seen[name]):
+                del seen[name]
+        if not seen or max(map(len, seen.values())) > _MANY:
+            break
+    for name, values in seen.items():
+        if len(values) > _FEW:
+            raise DataError(
+                f"{side.table.label}: every value of column {quoted(name)} occurs once "
+                f"({len(values)} were looked at): is it an identifier? It tells nothing about "
+                "other rows: leave it out"
+            )
+
+
+def _recurs(cells: pl.Series, seen: set[str]) -> bool:
+    """Return whether a value is there twice, or was seen before; else it is seen now."""
+    if cells.n_unique() < len(cells):
+        return True
+    values = set(cells.to_list())
+    again = not seen.isdisjoint(values)
+    seen |= values
+    return again
 
 
 def _values(side: Side) -> NDArray[Any]:

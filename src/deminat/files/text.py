@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from deminat.errors import DataError
 from deminat.files.checks import check_room, foreign, shown
-from deminat.files.columns import Side, categories, listing, quoted, split
+from deminat.files.columns import Side, categories, listing, quoted, split, typed
 from deminat.files.lines import check_regular, records
 from deminat.files.sniff import (
     DOT_NUMBER,
     NA_WORDS,
+    check_comment,
     first_record,
     has_header,
     head,
@@ -39,6 +40,7 @@ __all__ = ["Dialect", "TextTable", "dialect_of", "no_rows", "read_text"]
 
 _DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?$|^\d{1,2}:\d{2}(:\d{2}.*)?$"
 _THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(,\d{3})+\s*$"
+_GROUPED = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
 _HEADERLESS = " (there is no header: the first row is all numbers, so columns go by number)"
 # The bytes as read, as decoded, as strings: what a text may take up before it is numbers.
 _BYTES_PER_BYTE = 4
@@ -175,9 +177,13 @@ class TextTable:
             return DataError(
                 f"{where} holds dates or times ({found}): turn them into numbers first"
             )
+        if "," in cells[row] and _grouped(cells):
+            return DataError(
+                f"{where} holds numbers with commas ({found}): remove the thousands separators"
+            )
         return DataError(
             f"{where} is not all numbers ({found}): declare it with "
-            f"--categorical {quoted(name)}, or choose another"
+            f"--categorical {typed(name)}, or choose another"
         )
 
 
@@ -238,6 +244,7 @@ def dialect_of(label: str, data: bytes, separator: str) -> Dialect:
     if not first:
         raise DataError(f"{label}: line 1 is blank: begin with the header or the first row")
     sample = rows_of(head(data), separator)
+    check_comment(label, first, sample[1:])
     header = lines if has_header(first, sample[1:], separator) else 0
     names = _unique(label, first) if header else [str(number) for number in range(len(first))]
     body = sample[bool(header) :]
@@ -281,6 +288,14 @@ def _numbered(data: bytes, separator: str, header: int, width: int) -> bytes:
     start = data.index(b"\n") + 1 if header else 0
     numbers = separator.join(str(number) for number in range(width))
     return b"".join([numbers.encode(), b"\n", memoryview(data)[start:]])
+
+
+def _grouped(cells: pl.Series) -> bool:
+    """Return whether most cells are numbers, some of which have commas between thousands."""
+    there = cells.drop_nulls()
+    numbers = there.cast(pl.Float64, strict=False).is_not_null()
+    grouped = there.str.contains(_GROUPED)
+    return bool(grouped.any()) and 2 * int((numbers | grouped).sum()) > len(there)
 
 
 def _tidy(cells: pl.Series) -> pl.Series:

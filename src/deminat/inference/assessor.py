@@ -30,19 +30,25 @@ class Assessor:
     seed: int
     test: bool = True
 
-    def __call__(self, result: MIResult, fit: CrossFit, is_mean: bool = True) -> MIResult:
+    def __call__(
+        self, result: MIResult, fit: CrossFit, is_mean: bool = True, is_default: bool = True
+    ) -> MIResult:
         """Return a result that was read off cross-fitted critics, with what to make of it.
 
         Args:
             result: What an objective made of the scores.
             fit: The scores.
             is_mean: Whether the estimate is the mean log ratio; otherwise it has no interval.
+            is_default: Whether the critics are those that the interval was tried with.
         """
         result = replace(result, lower_bound=self._bound(fit), p_value=self._p_value)
         cautions, figures = diagnosed(result, fit, observations(self.sample))
         if is_mean:
-            cautions += (*contradicted(result, self.sample), *out_of_range(result, self.sample))
-            result = replace(result, interval=interval(result, fit))
+            cautions += (
+                *contradicted(result, self.sample),
+                *out_of_range(result, self.sample, is_default),
+            )
+            result = replace(result, interval=interval(result, fit, observations(self.sample)))
         return replace(
             result,
             warnings=result.warnings + cautions,
