@@ -4,7 +4,6 @@ Seeds are those of the epoch, so that a training that goes on from a checkpoint 
 the end as one that was never interrupted.
 """
 
-import copy
 import math
 import time
 from collections.abc import Callable
@@ -99,6 +98,8 @@ class EncoderRun:
         """Add the rows of an epoch."""
         if rank() > 0:
             return
+        if epoch == 0:
+            self._calibrate()
         self.model.eval()
         found = self._accuracies(epoch)
         speed = len(self.train_set[0]) / self.seconds if epoch else None
@@ -123,7 +124,7 @@ class EncoderRun:
         if isinstance(self.model, _Supervised):
             found["conv"] = self.model.accuracy(*self.test_set)
         elif epoch % cell["probe_every"] == 0 or epoch == cell["epochs"]:
-            encoder = self.model.encoder if epoch else self._random_encoder(self.model.encoder)
+            encoder = self.model.encoder
             sets = [_features(encoder, images) for images, _ in (self.train_set, self.test_set)]
             labels = [labels.to(self.device) for _, labels in (self.train_set, self.test_set)]
             for name in _PROBES:
@@ -132,13 +133,14 @@ class EncoderRun:
                 found[name] = probed(train, test, self.classes, **how)
         return found
 
-    def _random_encoder(self, encoder: nn.Module) -> nn.Module:
-        """Return the encoder as it is, but for batch norms that know the images."""
-        encoder = copy.deepcopy(encoder).train()
+    def _calibrate(self) -> None:
+        """Let the batch norms of the untrained encoder know the images."""
+        model = self.model
+        encoder = model.convolutions if isinstance(model, _Supervised) else model.encoder
+        encoder.train()
         with torch.no_grad():
             for some in torch.split(self.train_set[0][: 100 * self.cell["batch"]], 64):
                 encoder(scaled(some.to(self.device)))
-        return encoder
 
     def state(self) -> dict[str, Any]:
         """Return all that is needed to go on, but for the cell."""
