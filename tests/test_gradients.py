@@ -66,6 +66,18 @@ def test_batches_may_differ_in_size():
         assert loss(batch).item() == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("rate", [0.01, 0.5, 1.0])
+def test_mine_remembers_the_batches_before(rate):
+    critic, x, y = MLPCritic((3,), (2,), (8,)).double(), normal(N, 3), normal(N, 2, seed=1)
+    by_hand, automatic = batch_loss(critic, x, y, MINE(rate)), training_loss(MINE(rate))
+    for batch in (a_batch(), a_batch(3), next(batches(N, 4, 2, generator()))):
+        written, derived = by_hand(batch), automatic(*batch_scores(critic, x, y, batch))
+        assert not isinstance(written, Tensor)
+        assert written.item() == pytest.approx(derived.item(), rel=1e-12)
+        both = [gradients(critic, loss) for loss in (written, derived)]
+        torch.testing.assert_close(*both, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("size", [1e3, 1e6])
 def test_scores_far_out_stay_finite(size):
     critic = MLPCritic((3,), (2,), (8,)).double()

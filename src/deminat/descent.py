@@ -5,56 +5,59 @@ Weights are listed once a training: to walk through a small module takes as long
 
 import copy
 import math
+from itertools import compress
 
 import torch
 from torch import Tensor, nn
-from torch.optim.adamw import adamw
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 __all__ = ["AdamW", "Average", "clip"]
 
 
 class AdamW:
-    """AdamW as torch has it, without the bookkeeping of an optimizer around the fused call.
+    """AdamW as torch has it, by the call that its optimizer makes in the end.
 
-    In a step of a small network that bookkeeping takes longer than the call itself.
+    In a step of a small network all that stands around that call takes longer than the call itself.
     """
 
     def __init__(self, module: nn.Module, weight_decay: float):
         self.weight_decay = weight_decay
-        self.state = [  # the weight, the mean of its gradient, of its square, the steps taken
-            (w, torch.zeros_like(w), torch.zeros_like(w), torch.zeros((), device=w.device))
-            for w in module.parameters()
-        ]
+        self.weights: list[Tensor] = list(module.parameters())
+        self.means, self.squares = ([torch.zeros_like(w) for w in self.weights] for _ in range(2))
+        self.steps = [torch.zeros((), device=w.device) for w in self.weights]
 
     def grads(self) -> list[Tensor]:
         """Return the gradients that there are."""
-        return [weight.grad for weight, *_ in self.state if weight.grad is not None]
+        return [weight.grad for weight in self.weights if weight.grad is not None]
 
     def zero_grad(self) -> None:
         """Forget all gradients."""
-        for weight, *_ in self.state:
+        for weight in self.weights:
             weight.grad = None
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
         """Move the weights that have a gradient."""
-        moving = [(w.grad, w, *rest) for w, *rest in self.state if w.grad is not None]
-        grads, weights, means, squares, steps = map(list, zip(*moving, strict=True))
-        adamw(
+        moving = [self.weights, self.means, self.squares, self.steps]
+        grads = self.grads()
+        if len(grads) < len(self.weights):
+            has = [weight.grad is not None for weight in self.weights]
+            moving = [list(compress(each, has)) for each in moving]
+        weights, means, squares, steps = moving
+        torch._foreach_add_(steps, 1)
+        torch._fused_adamw_(
             weights,
             grads,
             means,
             squares,
             [],
             steps,
-            fused=True,
-            amsgrad=False,
+            lr=rate,
             beta1=0.9,
             beta2=0.999,
-            lr=rate,
             weight_decay=self.weight_decay,
             eps=1e-8,
+            amsgrad=False,
             maximize=False,
         )
 

@@ -14,6 +14,7 @@ Where all pairs of a batch are scored, $n^2$ of them, what belongs to one side i
   j or i, are those of $A x_i$ and $B y_j$.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -31,7 +32,7 @@ from .critics import (
     batch_scores,
     parted,
 )
-from .objectives import DEMI, Loss, Objective, training_loss
+from .objectives import DEMI, MINE, Loss, Objective, training_loss
 from .pairs import Batch
 from .training import Descent
 
@@ -249,6 +250,8 @@ def _table(critic: MLPCritic, slopes: Slopes) -> _ConcatTable | None:
 
 def _list_slopes(objective: Objective, loss: Loss) -> ListSlopes:
     """Return the slopes of scores, given how many are joint, and how many rows the others have."""
+    if type(objective) is MINE:
+        return _mine_slopes(objective)
     if not _is_written_out(objective):
         return lambda scores, joint, anchors: _automatic(
             loss, lambda s: (s[:joint], s[joint:].view(anchors, -1))
@@ -294,6 +297,34 @@ def _slopes(objective: DEMI, joint: int, product: int, dtype: torch.dtype) -> Sl
         return torch.dot(softplus(wrong), weight).item(), wrong.sigmoid_().mul_(slope)
 
     return slopes
+
+
+def _mine_slopes(objective: MINE) -> ListSlopes:
+    """Return the slopes of one training by MINE, which remembers the mean of exp f.
+
+    The slope of a joint pair is that of their mean, that of an unpaired one $e^f$ over the
+    remembered mean.
+    """
+    log_average: float | None = None
+
+    def slopes(scores: Tensor, joint: int, anchors: int) -> tuple[float, Tensor]:
+        nonlocal log_average
+        product = scores[joint:]
+        log_mean = product.logsumexp(0).item() - math.log(len(product))
+        log_average = _moved(log_average, log_mean, objective.rate)
+        loss = log_mean - scores[:joint].mean().item()
+        slope = scores.new_full((joint,), -1 / joint)
+        return loss, torch.cat([slope, product.sub(log_average + math.log(len(product))).exp_()])
+
+    return slopes
+
+
+def _moved(log_average: float | None, log_mean: float, rate: float) -> float:
+    """Return the log of a moving average after one more value, whose log is given."""
+    if log_average is None or rate == 1:
+        return log_mean
+    old, new = log_average + math.log1p(-rate), log_mean + math.log(rate)
+    return max(old, new) + math.log1p(math.exp(-abs(old - new)))
 
 
 def _cross_entropy_of_table(objective: DEMI, table: Tensor) -> tuple[float, Tensor]:
