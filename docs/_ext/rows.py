@@ -234,7 +234,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **{
         f"{name}-verdict": lambda name=name: _verdict(name)
         for name in (
-            *("bmi", "highmi", "gaussian", "cap", "alpha", "independent", "speed"),
+            *("bmi", "highmi", "gaussian", "cap", "alpha", "independent", "speed", "cells"),
             *("mixed", "conditional"),
         )
     },
