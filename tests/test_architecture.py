@@ -40,6 +40,7 @@ PATH = [
     "history",
     "training",
     "meters",
+    "workers",
     "tensorboard",
     "gradients",
     "scores",

@@ -23,6 +23,7 @@ from deminat.store import alone
 from deminat.tasks import gaussian
 from estimating import FOLDS, estimated, told
 
+KILLS = 2  # of one run; a fold is finished in between
 SCRIPT = Path(__file__).parent / "estimating.py"
 X, Y = gaussian(2, 1.0).sample(110, seed=0)
 QUICKLY = Estimator(training=QUICK)
@@ -239,12 +240,14 @@ def lines(log):
     return log.read_text().split() if log.exists() else []
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.slow)])
-def test_kills_at_random_moments_change_nothing(tmp_path, kills):
+@pytest.mark.parametrize(
+    "run", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 15))]
+)
+def test_kills_at_random_moments_change_nothing(tmp_path, run):
     folder, log = tmp_path / "checkpoint", tmp_path / "log"
-    rng = np.random.default_rng(kills)
+    rng = np.random.default_rng(run)
     kept = set()
-    for i in range(kills):
+    for i in range(KILLS):
         with started(folder, log) as process:
             deadline = time.monotonic() + 120
             # Every other time it is given time to finish a fold, however slow the machine.
@@ -263,7 +266,7 @@ def test_kills_at_random_moments_change_nothing(tmp_path, kills):
     assert json.loads(out) == json.loads(json.dumps(told(estimated(None))))
     again = lines(log)[before:]
     assert len(again) == FOLDS - len(kept) < FOLDS
-    assert len(lines(log)) <= FOLDS + kills  # at most the one in the making is lost
+    assert len(lines(log)) <= FOLDS + KILLS  # at most the one in the making is lost
 
 
 @pytest.mark.slow

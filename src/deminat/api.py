@@ -196,6 +196,8 @@ def _compared(
             check_packable(estimator)
     estimators = _within(budget, estimators, folds, n_jobs)
     trainings = list(_by_training(estimators).values())
+    if any(isinstance(e, GM | Estimator) for e in estimators):
+        assess = assess.beside(min(effective_n_jobs(n_jobs), folds))
     results: dict[int, MIResult] = {}
     for i, members in enumerate(trainings):
         how = {"folds": folds, "n_jobs": n_jobs, "progress": share_of(progress, i, len(trainings))}

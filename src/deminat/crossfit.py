@@ -17,9 +17,10 @@ from functools import partial
 from typing import Any, Protocol, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from .errors import DataError
 from .fitting import Tables, told
@@ -29,6 +30,7 @@ from .meters import metered
 from .scores import Scores
 from .splits import folds, others
 from .training import Progress
+from .workers import shared
 
 __all__ = ["CrossFit", "FittedOnPairs", "Fold", "Keeper", "cross_fit"]
 
@@ -176,26 +178,19 @@ def _folds(
 ) -> list[Fold]:
     """Return each fold, from the keeper or from `fold`, which is told its place."""
     known = [None if keeper is None else keeper.get(i) for i in range(count)]
+    missing = [i for i in range(count) if known[i] is None]
+    jobs = max(1, min(jobs, len(missing)))
     alone = jobs == 1
     heard = callbacks if alone else ()
     with metered(progress, count, here=alone) as meters:
-        outcomes = Parallel(n_jobs=jobs, return_as="generator")(
-            delayed(_finish)(
-                i,
-                keeper,
-                heard,
-                Recorder() if callbacks and not alone else None,
-                fold,
-                meters.of(i),
-            )
-            for i in range(count)
-            if known[i] is None
-        )
-        found = []
-        for i, fit in enumerate(known):
-            found.append(fit or _passed_on(next(outcomes), callbacks))
+        for i in set(range(count)).difference(missing):
             meters.done(i)
-    return found
+        finish = partial(_finish, fold, keeper, heard, records=bool(callbacks) and not alone)
+        parts = [partial(finish, i, meters.of(i)) for i in missing]
+        for i, outcome in zip(missing, shared(parts, jobs), strict=True):
+            known[i] = _passed_on(outcome, callbacks)
+            meters.done(i)
+    return [fit for fit in known if fit is not None]
 
 
 def _assembled(parts: Sequence[NDArray[np.int64]], fits: Sequence[Fold]) -> CrossFit:
@@ -215,15 +210,19 @@ def _assembled(parts: Sequence[NDArray[np.int64]], fits: Sequence[Fold]) -> Cros
 
 
 def _finish(
-    i: int,
+    fold: Callable[[int, Progress | None], Fold],
     keeper: Keeper | None,
     callbacks: Sequence[Callback],
-    recorder: Recorder | None,
-    fold: Callable[[int, Progress | None], Fold],
+    i: int,
     progress: Progress | None,
+    records: bool,
 ) -> tuple[Fold, Recorder | None]:
-    """Return the i-th fold, which is kept at once, and what there is to pass on."""
-    with listening(i, callbacks if recorder is None else [recorder]):
+    """Return the i-th fold, which is kept at once, and what there is to pass on.
+
+    Linear algebra has one thread, wherever this is: sums in another order have other last digits.
+    """
+    recorder = Recorder() if records else None
+    with listening(i, callbacks if recorder is None else [recorder]), threadpool_limits(1):
         found = fold(i, progress)
     if keeper is not None:
         keeper.put(i, found)

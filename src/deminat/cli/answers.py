@@ -1,6 +1,7 @@
 """Commands that answer questions about the user's own data: estimate, test, check."""
 
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from .again import command
 from .app import app
 from .carried import Figure, Pointwise, check_places, write
 from .options import (
+    UNTRAINED,
     Categorical,
     File,
     Folds,
@@ -102,6 +104,7 @@ def estimate(
     with (
         keeping(context, save, resume, method or [Method.DEMI]) as checkpoint,
         progress(f"estimating{within}") as share,
+        _helpers(method, jobs, folds),
     ):
         check_place(save)
         x_side, y_side, known = sides(file, y_file, x, y, categorical, given)
@@ -231,6 +234,19 @@ def check(
         _warn(base.warnings)
     if not all(c.passed for c in checks):
         raise typer.Exit(1)
+
+
+def _helpers(
+    methods: list[Method] | None, jobs: int | None, folds: int
+) -> AbstractContextManager[None]:
+    """Let other processes load libraries while this one does, if they will be wanted."""
+    from joblib import effective_n_jobs
+
+    from ..workers import standing_by
+
+    trained = set(methods or [Method.DEMI]).difference(UNTRAINED)
+    count = min(effective_n_jobs(jobs or -1), folds) if trained else 1
+    return standing_by(count, "deminat.api")
 
 
 def _line(told: dict[str, Any]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "UNTRAINED",
     "Categorical",
     "Cluster",
     "File",
@@ -45,6 +46,9 @@ class Method(StrEnum):
     KSG = "ksg"
     GAUSSIAN = "gaussian"
     COPULA = "copula"
+
+
+UNTRAINED = Method.KSG, Method.GAUSSIAN, Method.COPULA
 
 
 class Preset(StrEnum):

@@ -1,12 +1,15 @@
 """What comes with an estimate: an interval, a p-value, a lower bound, warnings where due."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Self
 
 from ..crossfit import CrossFit
 from ..errors import DataError
 from ..inputs import Sample
 from ..results import MIResult
+from ..workers import begun
 from .bound import lower_bound
 from .cautions import contradicted, diagnosed
 from .chain import Link, chain, observations
@@ -24,11 +27,19 @@ class Assessor:
         sample: All pairs.
         seed: Of all randomness.
         test: Whether to look for a p-value and a lower bound.
+        links: Gives the critics that both of these need; trained when asked for, by default.
     """
 
     sample: Sample
     seed: int
     test: bool = True
+    links: Callable[[], list[Link]] | None = None
+
+    def beside(self, jobs: int) -> Self:
+        """Return the same, whose critics another process begins to train now if there are more."""
+        if not self.test:
+            return self
+        return replace(self, links=begun(partial(chain, self.sample, self.seed), jobs))
 
     def __call__(
         self, result: MIResult, fit: CrossFit, is_mean: bool = True, is_default: bool = True
@@ -63,7 +74,7 @@ class Assessor:
 
     @cached_property
     def _links(self) -> list[Link]:
-        return chain(self.sample, self.seed)
+        return chain(self.sample, self.seed) if self.links is None else self.links()
 
     @cached_property
     def _p_value(self) -> float | None:

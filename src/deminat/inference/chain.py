@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from ..estimators import AUTO, Estimator
 from ..fitting import Tables, couple_rows
@@ -77,7 +78,8 @@ def quick(seed: int, sample: Sample | None = None) -> Estimator:
 def chain(sample: Sample, seed: int) -> list[Link]:
     """Return the parts of a sample that are tried; none if it is too small to be cut."""
     small = sample.times is None and observations(sample) < _CUT
-    return [] if small or sample.is_constant() else list(_links(sample, seed))
+    with threadpool_limits(1):  # the same sums in every process
+        return [] if small or sample.is_constant() else list(_links(sample, seed))
 
 
 def _links(sample: Sample, seed: int) -> Iterator[Link]:
