@@ -41,6 +41,7 @@ PATH = [
     "training",
     "meters",
     "tensorboard",
+    "slopes",
     "gradients",
     "scores",
     "fitting",
