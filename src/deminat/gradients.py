@@ -15,12 +15,10 @@ change the gradient by no more than rounding does are left out, and few pairs ar
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import silu
 
 from .critics import (
     MLPCritic,
@@ -30,6 +28,7 @@ from .critics import (
     batch_scores,
     parted,
 )
+from .layers import RELU, SILU, Layers, Written, are_plain, names_of, trains
 from .objectives import Loss, Objective, training_loss
 from .pairs import Batch
 from .slopes import ListSlopes, Slopes, automatic, list_slopes, table_slopes
@@ -79,8 +78,8 @@ def _is_as_built(critic: nn.Module) -> TypeGuard[MLPCritic]:
     """Tell an `MLPCritic` of which no layer was exchanged, wrapped or frozen."""
     return (
         type(critic) is MLPCritic
-        and _are_plain(critic.layers, nn.ReLU)
-        and _trains(critic, _names("layers", critic.layers))
+        and are_plain(critic.layers, nn.ReLU)
+        and trains(critic, names_of("layers", critic.layers))
     )
 
 
@@ -95,90 +94,10 @@ def _is_separable_as_built(critic: nn.Module) -> TypeGuard[SeparableCritic]:
     """Tell a `SeparableCritic` of which no layer was exchanged, wrapped or frozen."""
     return (
         type(critic) is SeparableCritic
-        and _are_plain(critic.u, nn.SiLU)
-        and _are_plain(critic.v, nn.SiLU)
-        and _trains(critic, ["offset", *_names("u", critic.u), *_names("v", critic.v)])
+        and are_plain(critic.u, nn.SiLU)
+        and are_plain(critic.v, nn.SiLU)
+        and trains(critic, ["offset", *names_of("u", critic.u), *names_of("v", critic.v)])
     )
-
-
-def _are_plain(layers: nn.Sequential, activation: type[nn.Module]) -> bool:
-    kinds = [type(layer) for layer in layers]
-    return set(kinds[::2]) == {nn.Linear} and set(kinds[1::2]) <= {activation}
-
-
-def _names(prefix: str, layers: nn.Sequential) -> list[str]:
-    return [f"{prefix}.{i}.{part}" for i in range(0, len(layers), 2) for part in ("weight", "bias")]
-
-
-def _trains(critic: nn.Module, names: list[str]) -> bool:
-    """Tell whether exactly the named parameters want a gradient."""
-    return sorted(names) == sorted(n for n, w in critic.named_parameters() if w.requires_grad)
-
-
-@dataclass(frozen=True)
-class _Written:
-    """A loss whose gradients are there already."""
-
-    loss: float
-    weights: list[nn.Parameter]
-    grads: list[Tensor]
-
-    def item(self) -> float:
-        return self.loss
-
-    def backward(self) -> None:
-        for weight, grad in zip(self.weights, self.grads, strict=True):
-            weight.grad = grad
-
-
-@dataclass(frozen=True)
-class _Activation:
-    """An activation and its chain rule: from the slopes of its output to those of its input."""
-
-    there: Callable[[Tensor], Tensor]
-    back: Callable[[Tensor, Tensor], Tensor]
-
-
-_RELU = _Activation(
-    torch.relu, lambda slopes, inputs: torch.ops.aten.threshold_backward(slopes, inputs, 0)
-)
-_SILU = _Activation(silu, torch.ops.aten.silu_backward)
-
-
-class _Layers:
-    """A fully connected network, whose last pass is remembered until it is pulled back."""
-
-    def __init__(self, layers: nn.Sequential, activation: _Activation):
-        self.weights = list(layers.parameters())
-        flat = [w.detach() for w in self.weights]  # the same numbers, of which no graph is made
-        self.pairs = list(zip(flat[::2], flat[1::2], strict=True))
-        self.activation = activation
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        self.seen, self.inputs = [inputs], []  # by each layer, by each activation
-        for weight, bias in self.pairs[:-1]:
-            self.inputs.append(torch.addmm(bias, self.seen[-1], weight.T))
-            self.seen.append(self.activation.there(self.inputs[-1]))
-        weight, bias = self.pairs[-1]
-        return torch.addmm(bias, self.seen[-1], weight.T)
-
-    def pulled(self, slopes: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Return the gradient of each weight, and the slopes of the first layer's output.
-
-        Args:
-            slopes: Of the output of the last layer.
-        """
-        grads: list[Tensor] = []
-        for i in reversed(range(len(self.seen))):
-            grads = [slopes.T @ self.seen[i], slopes.sum(dim=0), *grads]
-            if i > 0:
-                slopes = self.activation.back(slopes @ self.pairs[i][0], self.inputs[i - 1])
-        return grads, slopes
-
-    def keep(self, rows: Tensor) -> None:
-        """Forget the other rows of the last pass."""
-        self.seen = [each.index_select(0, rows) for each in self.seen]
-        self.inputs = [each.index_select(0, rows) for each in self.inputs]
 
 
 class _Pairs:
@@ -186,7 +105,7 @@ class _Pairs:
 
     def __init__(self, critic: MLPCritic, columns: int, x: Tensor, y: Tensor, slopes: ListSlopes):
         (self.x, self.x_start), (self.y, self.y_start) = _split(x, columns), _split(y, columns)
-        self.layers, self.slopes = _Layers(critic.layers, _RELU), slopes
+        self.layers, self.slopes = Layers(critic.layers, RELU), slopes
 
     def __call__(self, batch: Batch) -> Descent:
         x_rows, y_rows = batch.rows()
@@ -197,7 +116,7 @@ class _Pairs:
             scores += (left * right).sum(dim=1)
         loss, slopes = self.slopes(scores, len(batch.joint), len(batch.anchors))
         grads, _ = self.layers.pulled(slopes.unsqueeze(1))
-        return _Written(loss, self.layers.weights, grads)
+        return Written(loss, self.layers.weights, grads)
 
 
 class _ConcatTable:
@@ -205,7 +124,7 @@ class _ConcatTable:
 
     def __init__(self, critic: MLPCritic, slopes: Slopes):
         self.first = [w.detach() for w in critic.layers[0].parameters()]
-        self.rest = _Layers(nn.Sequential(*list(critic.layers)[2:]), _RELU)
+        self.rest = Layers(nn.Sequential(*list(critic.layers)[2:]), RELU)
         self.weights, self.slopes = list(critic.parameters()), slopes
 
     def __call__(self, x: Tensor, y: Tensor) -> Descent:
@@ -219,16 +138,16 @@ class _ConcatTable:
             inner, sums = self._pulled(slopes.reshape(-1, 1))
             by_x, by_y = sums.view(n, n, -1).sum(dim=1), sums.view(n, n, -1).sum(dim=0)
             outer = torch.cat([by_x.T @ x, by_y.T @ y], dim=1)
-            return _Written(loss, self.weights, [outer, by_x.sum(dim=0), *inner])
+            return Written(loss, self.weights, [outer, by_x.sum(dim=0), *inner])
         self.rest.keep(rows)
         inner, sums = self._pulled(slopes.reshape(-1, 1).index_select(0, rows))
         pairs = torch.cat([x.index_select(0, rows // n), y.index_select(0, rows % n)], dim=1)
-        return _Written(loss, self.weights, [sums.T @ pairs, sums.sum(dim=0), *inner])
+        return Written(loss, self.weights, [sums.T @ pairs, sums.sum(dim=0), *inner])
 
     def _pulled(self, slopes: Tensor) -> tuple[list[Tensor], Tensor]:
         """Return the gradient of each later weight, and the slopes of the first layer's sums."""
         inner, slopes = self.rest.pulled(slopes)
-        return inner, _RELU.back(slopes @ self.rest.pairs[0][0], self.rest.seen[0])
+        return inner, RELU.back(slopes @ self.rest.pairs[0][0], self.rest.seen[0])
 
 
 def _that_matter(slopes: Tensor) -> Tensor:
@@ -242,7 +161,7 @@ class _SeparableTable:
     """The loss of all pairs of a batch under a separable critic, gradients included."""
 
     def __init__(self, critic: SeparableCritic, columns: int, slopes: Slopes):
-        self.u, self.v = _Layers(critic.u, _SILU), _Layers(critic.v, _SILU)
+        self.u, self.v = Layers(critic.u, SILU), Layers(critic.v, SILU)
         self.offset, self.columns, self.slopes = critic.offset, columns, slopes
         self.weights = [self.offset, *self.u.weights, *self.v.weights]
 
@@ -257,7 +176,7 @@ class _SeparableTable:
         of_u = slopes @ right[:, : rank + 1]
         of_v = slopes.T @ torch.cat([u[:, :rank], ones], dim=1)
         (u_grads, _), (v_grads, _) = self.u.pulled(of_u), self.v.pulled(of_v)
-        return _Written(loss, self.weights, [of_u[:, rank].sum(), *u_grads, *v_grads])
+        return Written(loss, self.weights, [of_u[:, rank].sum(), *u_grads, *v_grads])
 
 
 def _table(critic: MLPCritic, slopes: Slopes) -> _ConcatTable | None:
