@@ -11,6 +11,8 @@ from deminat.critics import StartedCritic, all_pairs, batch_scores
 from deminat.gradients import all_pairs_loss, batch_loss
 from deminat.objectives import training_loss
 from deminat.pairs import Batch, batches, partners
+from deminat.tasks import gaussian
+from deminat.training import Training, one_thread, train
 
 N = 12
 
@@ -162,6 +164,37 @@ def test_all_pairs_of_a_concatenating_critic(objective, hidden):
     critic, x, y = MLPCritic((3,), (2,), hidden).double(), normal(N, 3), normal(N, 2, seed=1)
     rows = torch.tensor([5, 1, 7, 2, 11])
     assert_same(critic, x, y, objective, Batch(rows, rows, None), by_hand=bool(hidden))
+
+
+def trained(truth, steps):
+    """Return a critic that cross-entropy trained, InfoNCE's loss of it, and a fresh batch."""
+    x, y = (torch.as_tensor(a).float() for a in gaussian(20, truth).sample(4_000, seed=0))
+    torch.manual_seed(0)
+    critic, stream = MLPCritic((20,), (20,), (64, 64)), batches(len(x), 64, 1, generator())
+    with one_thread():
+        of_pairs = batch_loss(critic, x, y, DEMI())
+        train(critic, of_pairs, stream, 60, Training(steps=steps, learning_rate=2e-3))
+    rows = next(stream).joint
+    return critic, batch_loss(critic, x, y, InfoNCE()), Batch(rows, rows, None)
+
+
+@pytest.mark.parametrize(("truth", "steps", "few"), [(30.0, 2500, True), (2.0, 20, False)])
+def test_slopes_next_to_nothing_are_left_out(monkeypatch, truth, steps, few):
+    critic, loss, batch = trained(truth, steps)
+    found = {}
+    for name, share in (("as it is", None), ("all", 0.0), ("picked", 1.0)):
+        if share is not None:
+            monkeypatch.setattr("deminat.gradients._FEW", share)
+        found[name] = torch.cat([g.flatten() for g in gradients(critic, loss(batch))])
+    assert torch.equal(found["as it is"], found["picked" if few else "all"])
+    error = (found["picked"] - found["all"]).norm() / found["all"].norm()
+    assert error < 10 * torch.finfo(torch.float32).eps  # bits apart, as sums in another order are
+
+
+def test_without_a_slope_the_gradient_of_a_table_is_zero():
+    critic, x, y = MLPCritic((3,), (2,), (8,)), normal(N, 3).float(), normal(N, 2, seed=1).float()
+    loss = all_pairs_loss(critic, lambda joint, product: 0 * (joint.sum() + product.sum()))(x, y)
+    assert not any(gradient.any() for gradient in gradients(critic, loss))
 
 
 @pytest.mark.parametrize("objective", OTHERS, ids=str)

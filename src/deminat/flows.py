@@ -20,6 +20,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from .couplings import likelihood_loss
 from .critics import joint_scores
 from .crossfit import CrossFit, Keeper, cross_fit
 from .errors import DataError
@@ -37,10 +38,10 @@ from .fitting import (
 )
 from .history import Callback
 from .inputs import LEAST_PAIRS, Sample, as_sample
-from .pairs import batches
+from .pairs import Batch, batches
 from .results import MIResult
 from .scores import Scores, from_pointwise
-from .training import EarlyStopping, Progress, Training, one_thread, train
+from .training import Descent, EarlyStopping, Progress, Training, one_thread, train
 from .transforms import RankToNormal, Transform
 
 __all__ = ["FLOW_AUTO", "FLOW_PAPER", "GM", "FlowRatio"]
@@ -202,7 +203,7 @@ class GM(BaseEstimator):  # type: ignore[misc]
             self.flows_ = FlowRatio(x.shape[1], y.shape[1], self.blocks, self.hidden)
             self.history_ = train(
                 self.flows_,
-                lambda batch: self.flows_.loss(x[batch.joint], y[batch.joint]),
+                _batch_loss(self.flows_, x, y),
                 stream,
                 max(1, len(x) // self.training.batch),
                 self.training,
@@ -232,6 +233,19 @@ class GM(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())
+
+
+def _batch_loss(flows: FlowRatio, x: Tensor, y: Tensor) -> Callable[[Batch], Descent]:
+    """Return the loss of one training, as a function of a batch of rows of x and y."""
+    by_hand = likelihood_loss(list(flows.flows))
+
+    def of_batch(batch: Batch) -> Descent:
+        some_x, some_y = x.index_select(0, batch.joint), y.index_select(0, batch.joint)
+        if by_hand is None:
+            return flows.loss(some_x, some_y)
+        return by_hand([torch.cat([some_x, some_y], dim=1), some_x, some_y])
+
+    return of_batch
 
 
 def _loss_of(x: Tensor, y: Tensor) -> Callable[[nn.Module], float]:

@@ -2,27 +2,23 @@ r"""The loss of a batch with its gradient: by hand where that pays, otherwise au
 
 Automatic differentiation serves any critic, but in a step of a small network its bookkeeping takes
 a third of the time. So the networks that come with deminat are differentiated by the chain rule
-written out, from the slopes of the loss by each score back to the weights. The slopes themselves
-are written out for the cross-entropy: with $z$ the log odds of the wrong answer, $z = \mp(f +
-\mathrm{prior})$ for joint and unpaired pairs, and $w$ the weight of a pair, the loss is $\sum w
-\log(1 + e^z)$ and its slope in $f$ is $\mp w\,\sigma(z)$. Those of other losses are automatic.
+written out, from the slopes of the loss by each score (`slopes.py`) back to the weights.
 
 Where all pairs of a batch are scored, $n^2$ of them, what belongs to one side is done once a row:
 - a separable critic gives $f = L R^\top$, and if $G$ holds the slopes, those of $L$ and $R$ are
   $G R$ and $G^\top L$;
 - in one that concatenates, the first layer is a sum, $A x_i + B y_j$, and its slopes, summed over
   j or i, are those of $A x_i$ and $B y_j$.
+
+Where information is high nearly all slopes of such a table are next to nothing: those that together
+change the gradient by no more than rounding does are left out, and few pairs are pulled back.
 """
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, partial
 from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import silu, softplus
 
 from .critics import (
     MLPCritic,
@@ -32,16 +28,15 @@ from .critics import (
     batch_scores,
     parted,
 )
-from .objectives import DEMI, MINE, Loss, Objective, training_loss
+from .layers import RELU, SILU, Layers, Written, are_plain, names_of, trains
+from .objectives import Loss, Objective, training_loss
 from .pairs import Batch
+from .slopes import ListSlopes, Slopes, automatic, list_slopes, table_slopes
 from .training import Descent
 
 __all__ = ["all_pairs_loss", "batch_loss"]
 
-_TOLD = 16  # rows of a table whose loss is told: softplus takes longer than any other step
-
-Slopes = Callable[[Tensor], tuple[float, Tensor]]  # of scores: a loss, its derivative by each
-ListSlopes = Callable[[Tensor, int, int], tuple[float, Tensor]]  # joint ones first; their number
+_FEW = 2 / 3  # share of a table up to which picking pairs takes less time than it saves
 
 
 def batch_loss(
@@ -53,10 +48,10 @@ def batch_loss(
     pairs: Callable[[Batch], Descent] | None = None
     table: Callable[[Tensor, Tensor], Descent] | None = None
     if _is_as_built(bare):
-        pairs = _Pairs(bare, columns, x, y, _list_slopes(objective, loss))
-        table = None if columns else _table(bare, _table_slopes(objective, loss))
+        pairs = _Pairs(bare, columns, x, y, list_slopes(objective, loss))
+        table = None if columns else _table(bare, table_slopes(objective, loss))
     elif _is_separable_as_built(bare):
-        table = _SeparableTable(bare, columns, _table_slopes(objective, loss))
+        table = _SeparableTable(bare, columns, table_slopes(objective, loss))
 
     def of_batch(batch: Batch) -> Descent:
         if batch.partners is not None and pairs is not None:
@@ -70,7 +65,7 @@ def batch_loss(
 
 def all_pairs_loss(critic: nn.Module, loss: Loss) -> Callable[[Tensor, Tensor], Descent]:
     """Return a loss of all pairs of x (n, ...) and y (n, ...), as a function of both."""
-    by_hand = _table(critic, _automatic(loss, parted)) if _is_as_built(critic) else None
+    by_hand = _table(critic, automatic(loss, parted)) if _is_as_built(critic) else None
     return by_hand or (lambda x, y: loss(*all_pairs(critic, x, y)))
 
 
@@ -83,8 +78,8 @@ def _is_as_built(critic: nn.Module) -> TypeGuard[MLPCritic]:
     """Tell an `MLPCritic` of which no layer was exchanged, wrapped or frozen."""
     return (
         type(critic) is MLPCritic
-        and _are_plain(critic.layers, nn.ReLU)
-        and _trains(critic, _names("layers", critic.layers))
+        and are_plain(critic.layers, nn.ReLU)
+        and trains(critic, names_of("layers", critic.layers))
     )
 
 
@@ -99,85 +94,10 @@ def _is_separable_as_built(critic: nn.Module) -> TypeGuard[SeparableCritic]:
     """Tell a `SeparableCritic` of which no layer was exchanged, wrapped or frozen."""
     return (
         type(critic) is SeparableCritic
-        and _are_plain(critic.u, nn.SiLU)
-        and _are_plain(critic.v, nn.SiLU)
-        and _trains(critic, ["offset", *_names("u", critic.u), *_names("v", critic.v)])
+        and are_plain(critic.u, nn.SiLU)
+        and are_plain(critic.v, nn.SiLU)
+        and trains(critic, ["offset", *names_of("u", critic.u), *names_of("v", critic.v)])
     )
-
-
-def _are_plain(layers: nn.Sequential, activation: type[nn.Module]) -> bool:
-    kinds = [type(layer) for layer in layers]
-    return set(kinds[::2]) == {nn.Linear} and set(kinds[1::2]) <= {activation}
-
-
-def _names(prefix: str, layers: nn.Sequential) -> list[str]:
-    return [f"{prefix}.{i}.{part}" for i in range(0, len(layers), 2) for part in ("weight", "bias")]
-
-
-def _trains(critic: nn.Module, names: list[str]) -> bool:
-    """Tell whether exactly the named parameters want a gradient."""
-    return sorted(names) == sorted(n for n, w in critic.named_parameters() if w.requires_grad)
-
-
-@dataclass(frozen=True)
-class _Written:
-    """A loss whose gradients are there already."""
-
-    loss: float
-    weights: list[nn.Parameter]
-    grads: list[Tensor]
-
-    def item(self) -> float:
-        return self.loss
-
-    def backward(self) -> None:
-        for weight, grad in zip(self.weights, self.grads, strict=True):
-            weight.grad = grad
-
-
-@dataclass(frozen=True)
-class _Activation:
-    """An activation and its chain rule: from the slopes of its output to those of its input."""
-
-    there: Callable[[Tensor], Tensor]
-    back: Callable[[Tensor, Tensor], Tensor]
-
-
-_RELU = _Activation(
-    torch.relu, lambda slopes, inputs: torch.ops.aten.threshold_backward(slopes, inputs, 0)
-)
-_SILU = _Activation(silu, torch.ops.aten.silu_backward)
-
-
-class _Layers:
-    """A fully connected network, whose last pass is remembered until it is pulled back."""
-
-    def __init__(self, layers: nn.Sequential, activation: _Activation):
-        self.weights = list(layers.parameters())
-        flat = [w.detach() for w in self.weights]  # the same numbers, of which no graph is made
-        self.pairs = list(zip(flat[::2], flat[1::2], strict=True))
-        self.activation = activation
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        self.seen, self.inputs = [inputs], []  # by each layer, by each activation
-        for weight, bias in self.pairs[:-1]:
-            self.inputs.append(torch.addmm(bias, self.seen[-1], weight.T))
-            self.seen.append(self.activation.there(self.inputs[-1]))
-        weight, bias = self.pairs[-1]
-        return torch.addmm(bias, self.seen[-1], weight.T)
-
-    def pulled(self, slopes: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Return the gradient of each weight, and the slopes of the first layer's output.
-
-        Args:
-            slopes: Of the output of the last layer.
-        """
-        grads: list[Tensor] = []
-        for i in reversed(range(len(self.seen))):
-            grads = [slopes.T @ self.seen[i], slopes.sum(dim=0), *grads]
-            if i > 0:
-                slopes = self.activation.back(slopes @ self.pairs[i][0], self.inputs[i - 1])
-        return grads, slopes
 
 
 class _Pairs:
@@ -185,7 +105,7 @@ class _Pairs:
 
     def __init__(self, critic: MLPCritic, columns: int, x: Tensor, y: Tensor, slopes: ListSlopes):
         (self.x, self.x_start), (self.y, self.y_start) = _split(x, columns), _split(y, columns)
-        self.layers, self.slopes = _Layers(critic.layers, _RELU), slopes
+        self.layers, self.slopes = Layers(critic.layers, RELU), slopes
 
     def __call__(self, batch: Batch) -> Descent:
         x_rows, y_rows = batch.rows()
@@ -196,7 +116,7 @@ class _Pairs:
             scores += (left * right).sum(dim=1)
         loss, slopes = self.slopes(scores, len(batch.joint), len(batch.anchors))
         grads, _ = self.layers.pulled(slopes.unsqueeze(1))
-        return _Written(loss, self.layers.weights, grads)
+        return Written(loss, self.layers.weights, grads)
 
 
 class _ConcatTable:
@@ -204,7 +124,7 @@ class _ConcatTable:
 
     def __init__(self, critic: MLPCritic, slopes: Slopes):
         self.first = [w.detach() for w in critic.layers[0].parameters()]
-        self.rest = _Layers(nn.Sequential(*list(critic.layers)[2:]), _RELU)
+        self.rest = Layers(nn.Sequential(*list(critic.layers)[2:]), RELU)
         self.weights, self.slopes = list(critic.parameters()), slopes
 
     def __call__(self, x: Tensor, y: Tensor) -> Descent:
@@ -212,20 +132,36 @@ class _ConcatTable:
         (weight, bias), n = self.first, len(x)
         of_x, of_y = weight[:, : x.shape[1]], weight[:, x.shape[1] :]
         sums = torch.addmm(bias, x, of_x.T).unsqueeze(1) + y @ of_y.T  # (n, n, units)
-        seen = sums.relu_().flatten(0, 1)
-        loss, slopes = self.slopes(self.rest(seen).view(n, n))
-        inner, slopes = self.rest.pulled(slopes.reshape(-1, 1))
-        sums = _RELU.back(slopes @ self.rest.pairs[0][0], seen).view(n, n, -1)
-        by_x, by_y = sums.sum(dim=1), sums.sum(dim=0)
-        outer = torch.cat([by_x.T @ x, by_y.T @ y], dim=1)
-        return _Written(loss, self.weights, [outer, by_x.sum(dim=0), *inner])
+        loss, slopes = self.slopes(self.rest(sums.relu_().flatten(0, 1)).view(n, n))
+        rows = _that_matter(slopes)
+        if len(rows) > _FEW * n**2:
+            inner, sums = self._pulled(slopes.reshape(-1, 1))
+            by_x, by_y = sums.view(n, n, -1).sum(dim=1), sums.view(n, n, -1).sum(dim=0)
+            outer = torch.cat([by_x.T @ x, by_y.T @ y], dim=1)
+            return Written(loss, self.weights, [outer, by_x.sum(dim=0), *inner])
+        self.rest.keep(rows)
+        inner, sums = self._pulled(slopes.reshape(-1, 1).index_select(0, rows))
+        pairs = torch.cat([x.index_select(0, rows // n), y.index_select(0, rows % n)], dim=1)
+        return Written(loss, self.weights, [sums.T @ pairs, sums.sum(dim=0), *inner])
+
+    def _pulled(self, slopes: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Return the gradient of each later weight, and the slopes of the first layer's sums."""
+        inner, slopes = self.rest.pulled(slopes)
+        return inner, RELU.back(slopes @ self.rest.pairs[0][0], self.rest.seen[0])
+
+
+def _that_matter(slopes: Tensor) -> Tensor:
+    """Return the places, in the flattened table (n, n), of slopes that rounding would not drown."""
+    sizes = slopes.abs().flatten()
+    least = sizes.max() * (torch.finfo(slopes.dtype).eps / len(slopes))
+    return (~(sizes < least)).nonzero().squeeze(1)  # so one that is not a number matters, too
 
 
 class _SeparableTable:
     """The loss of all pairs of a batch under a separable critic, gradients included."""
 
     def __init__(self, critic: SeparableCritic, columns: int, slopes: Slopes):
-        self.u, self.v = _Layers(critic.u, _SILU), _Layers(critic.v, _SILU)
+        self.u, self.v = Layers(critic.u, SILU), Layers(critic.v, SILU)
         self.offset, self.columns, self.slopes = critic.offset, columns, slopes
         self.weights = [self.offset, *self.u.weights, *self.v.weights]
 
@@ -240,105 +176,9 @@ class _SeparableTable:
         of_u = slopes @ right[:, : rank + 1]
         of_v = slopes.T @ torch.cat([u[:, :rank], ones], dim=1)
         (u_grads, _), (v_grads, _) = self.u.pulled(of_u), self.v.pulled(of_v)
-        return _Written(loss, self.weights, [of_u[:, rank].sum(), *u_grads, *v_grads])
+        return Written(loss, self.weights, [of_u[:, rank].sum(), *u_grads, *v_grads])
 
 
 def _table(critic: MLPCritic, slopes: Slopes) -> _ConcatTable | None:
     """Return the loss of all pairs; without a hidden layer nothing is done once a row."""
     return _ConcatTable(critic, slopes) if len(critic.layers) > 1 else None
-
-
-def _list_slopes(objective: Objective, loss: Loss) -> ListSlopes:
-    """Return the slopes of scores, given how many are joint, and how many rows the others have."""
-    if type(objective) is MINE:
-        return _mine_slopes(objective)
-    if not _is_written_out(objective):
-        return lambda scores, joint, anchors: _automatic(
-            loss, lambda s: (s[:joint], s[joint:].view(anchors, -1))
-        )(scores)
-    of_sizes = cache(partial(_slopes, objective))
-    return lambda scores, joint, anchors: of_sizes(joint, len(scores) - joint, scores.dtype)(scores)
-
-
-def _table_slopes(objective: Objective, loss: Loss) -> Slopes:
-    """Return the slopes of scores (n, n), joint ones on the diagonal."""
-    if not _is_written_out(objective):
-        return _automatic(loss, parted)
-    return partial(_cross_entropy_of_table, objective)
-
-
-def _is_written_out(objective: Objective) -> TypeGuard[DEMI]:
-    """Tell whether an objective descends the cross-entropy of all examples."""
-    return isinstance(objective, DEMI) and not objective.draw
-
-
-def _automatic(loss: Loss, parts: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Slopes:
-    """Return the map from scores to a loss and its derivative by each, whatever the loss."""
-
-    def slopes(scores: Tensor) -> tuple[float, Tensor]:
-        scores = scores.detach().requires_grad_()
-        value = loss(*parts(scores))
-        (slope,) = torch.autograd.grad(value, scores)
-        return value.item(), slope
-
-    return slopes
-
-
-def _slopes(objective: DEMI, joint: int, product: int, dtype: torch.dtype) -> Slopes:
-    """Return the map from scores, joint ones first, to the loss and its derivative by each."""
-    sign = torch.ones(joint + product, dtype=dtype)
-    sign[:joint] = -1
-    weight = sign * ((1 - objective.alpha) / product)
-    weight[:joint] = objective.alpha / joint
-    shift, slope = objective.prior * sign, sign * weight
-
-    def slopes(scores: Tensor) -> tuple[float, Tensor]:
-        wrong = torch.addcmul(shift, scores, sign)
-        return torch.dot(softplus(wrong), weight).item(), wrong.sigmoid_().mul_(slope)
-
-    return slopes
-
-
-def _mine_slopes(objective: MINE) -> ListSlopes:
-    """Return the slopes of one training by MINE, which remembers the mean of exp f.
-
-    The slope of a joint pair is that of their mean, that of an unpaired one $e^f$ over the
-    remembered mean.
-    """
-    log_average: float | None = None
-
-    def slopes(scores: Tensor, joint: int, anchors: int) -> tuple[float, Tensor]:
-        nonlocal log_average
-        product = scores[joint:]
-        log_mean = product.logsumexp(0).item() - math.log(len(product))
-        log_average = _moved(log_average, log_mean, objective.rate)
-        loss = log_mean - scores[:joint].mean().item()
-        slope = scores.new_full((joint,), -1 / joint)
-        return loss, torch.cat([slope, product.sub(log_average + math.log(len(product))).exp_()])
-
-    return slopes
-
-
-def _moved(log_average: float | None, log_mean: float, rate: float) -> float:
-    """Return the log of a moving average after one more value, whose log is given."""
-    if log_average is None or rate == 1:
-        return log_mean
-    old, new = log_average + math.log1p(-rate), log_mean + math.log(rate)
-    return max(old, new) + math.log1p(math.exp(-abs(old - new)))
-
-
-def _cross_entropy_of_table(objective: DEMI, table: Tensor) -> tuple[float, Tensor]:
-    """Return the loss of scores (n, n), joint ones on the diagonal, and its derivative by each.
-
-    The slopes are exact; the loss, which is only told, is that of some of the rows.
-    """
-    n = len(table)
-    wrong = table.add_(objective.prior)
-    joint = -wrong.diagonal()  # a copy
-    wrong.fill_diagonal_(-torch.inf)
-    apart = (1 - objective.alpha) / (n * (n - 1))
-    some = softplus(wrong[:_TOLD]).sum() / min(n, _TOLD)
-    loss = some * (apart * n) + softplus(joint).mean() * objective.alpha
-    slopes = wrong.sigmoid_().mul_(apart)
-    slopes.diagonal().copy_(joint.sigmoid_().mul_(-objective.alpha / n))
-    return loss.item(), slopes
