@@ -14,6 +14,7 @@ from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
 from deminat.bench.speed import _CELLS, _shifted
 from deminat.errors import DataError
+from deminat.flows import FlowRatio
 from deminat.infomax import Encoder
 from deminat.methods import estimator_for
 from deminat.origin import origin
@@ -181,11 +182,17 @@ def test_two_cells_at_a_time_may_be_a_little_slower():
 
 
 def test_the_steps_of_timed_cells_are_those_of_their_training():
-    for training, (n, steps, rows, _) in _CELLS.items():
+    for training, (n, steps, layers) in _CELLS.items():
         objective = {"demi(0.5)": "demi"}.get(training, training)
         settings = estimator_for(objective, "paper").training
         assert settings.epochs * (n // settings.batch) == steps
-        assert settings.batch * (settings.negatives + 1) == rows
+        pairs = settings.batch if training == "gm" else settings.batch * (settings.negatives + 1)
+        assert {rows for rows, _, _ in layers[1:]} == {pairs}
+
+
+def test_the_layers_of_the_limit_of_flows_are_theirs():
+    weights = [w for w in FlowRatio(20, 20).parameters() if w.dim() == 2]
+    assert sorted(w.shape[::-1] for w in weights) == sorted(s[1:] for s in _CELLS["gm"][2])
 
 
 def test_the_plain_loop_pairs_each_row_with_the_next():

@@ -35,7 +35,9 @@ from .runner import Bench, mark
 
 __all__ = ["CELLS", "SPEED", "milliseconds", "products"]
 
-_BATCH, _DIM, _HIDDEN = 64, 20, 256
+Layer = tuple[int, int, int]  # rows, inputs, outputs
+
+_BATCH, _DIM, _HIDDEN, _COUPLINGS = 64, 20, 256, 3
 _ROWS = 16_000
 _CLOCKS = "limit_ms", "cell_ms"
 
@@ -47,7 +49,8 @@ def _rounds(seeds: Sequence[int]) -> list[Cell]:
 def _time_round(cell: Cell) -> Row:
     """Return the milliseconds that a step takes by each clock."""
     x, y = torch.randn(2, _ROWS, _DIM, generator=torch.Generator().manual_seed(cell["round"]))
-    clocks = {"limit": _limit(), "deminat": _deminat(x, y), "plain": _plain(x, y)}
+    limit = products(_critic(2 * _BATCH))
+    clocks = {"limit": limit, "deminat": _deminat(x, y), "plain": _plain(x, y)}
     with one_thread():
         for run in clocks.values():
             run(20)
@@ -75,15 +78,24 @@ def _verdict(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _limit(rows: int = 2 * _BATCH, first: int | None = None) -> Callable[[int], None]:
-    """Return the products of a step on so many pairs, the first layer on fewer rows if told."""
+def _critic(rows: int, first: int | None = None) -> list[Layer]:
+    """Return the layers of a step on so many pairs, the first one on fewer rows if told."""
     widths = pairwise([2 * _DIM, _HIDDEN, _HIDDEN, 1])
     heights = [first or rows, rows, rows]
-    return products([(n, i, o) for n, (i, o) in zip(heights, widths, strict=True)])
+    return [(n, i, o) for n, (i, o) in zip(heights, widths, strict=True)]
 
 
-def products(layers: Sequence[tuple[int, int, int]]) -> Callable[[int], None]:
-    """Return the matrix products of layers, forward and backward: so many rows, inputs, outputs."""
+def _flows(rows: int) -> list[Layer]:
+    """Return the layers of a step of GM: of couplings of x and y together, of x, and of y."""
+    layers: list[Layer] = []
+    for half in (_DIM, _DIM // 2, _DIM // 2):
+        widths = list(pairwise([half, _HIDDEN, _HIDDEN, 2 * half]))
+        layers += [(rows, i, o) for i, o in widths] * _COUPLINGS
+    return layers
+
+
+def products(layers: Sequence[Layer]) -> Callable[[int], None]:
+    """Return the matrix products of layers, forward and backward."""
     made = [(torch.randn(n, i), torch.randn(o, i), torch.randn(n, o)) for n, i, o in layers]
     room = [(torch.empty(o.shape), torch.empty(w.shape), torch.empty(a.shape)) for a, w, o in made]
 
@@ -141,11 +153,12 @@ def _shifted(y: Tensor) -> Tensor:
     return shifted
 
 
-# Of each training: pairs to train on, steps, pairs a step, rows of the first layer if fewer.
+# Of each training: pairs to train on, steps, layers of a step.
 _CELLS = {
-    "demi(0.5)": (16_000, 5_000, 64, None),
-    "mine": (8_000, 2_500, 128, None),
-    "infonce": (3_200, 1_000, 64 * 64, 64),
+    "demi(0.5)": (16_000, 5_000, _critic(64)),
+    "mine": (8_000, 2_500, _critic(128)),
+    "infonce": (3_200, 1_000, _critic(64 * 64, 64)),
+    "gm": (3_200, 1_000, _flows(64)),
 }
 
 
@@ -170,16 +183,15 @@ def _time_cells(cell: Cell) -> Row:
 
 
 def _time_cell(training: str, draw: int) -> tuple[float, float]:
-    n, steps, rows, first = _CELLS[training]
-    products = _limit(rows, first)
-    some = max(1, steps // 10)
+    n, steps, layers = _CELLS[training]
+    bare, some = products(layers), max(1, steps // 10)
     with one_thread():
-        products(some)
-        limit = milliseconds(products, some)
+        bare(some)
+        limit = milliseconds(bare, some)
         (row, *_) = run_gaussian(
             {"kind": "normal", "d": _DIM, "n": n, "truth": 10.0, "draw": draw, "training": training}
         )
-        limit = (limit + milliseconds(products, some)) / 2  # before and after
+        limit = (limit + milliseconds(bare, some)) / 2  # before and after
     return limit, row["seconds"] / steps * 1e3
 
 
