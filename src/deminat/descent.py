@@ -9,7 +9,6 @@ from itertools import compress
 
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 __all__ = ["AdamW", "Average", "clip"]
 
@@ -75,13 +74,14 @@ class Average:
 
     def __init__(self, module: nn.Module):
         self.module = copy.deepcopy(module)
-        self.means, self.weights = list(self.module.parameters()), list(module.parameters())
+        self.means: list[Tensor] = list(self.module.parameters())
+        self.weights: list[Tensor] = list(module.parameters())
         buffers = self.module.buffers(), module.buffers()
         self.buffers = list(zip(*buffers, strict=True))
 
     @torch.no_grad()
     def move(self, decay: float) -> None:
         """Move it towards the current weights; buffers are copied."""
-        get_ema_multi_avg_fn(decay)(self.means, self.weights, 0)  # type: ignore[no-untyped-call]
+        torch._foreach_lerp_(self.means, self.weights, 1 - decay)
         for old, new in self.buffers:
             old.copy_(new)

@@ -6,6 +6,8 @@ knows what they will have to do: they load libraries while it does. Each has one
 and takes the next one that nobody has.
 """
 
+import gc
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -22,6 +24,7 @@ __all__ = ["begun", "shared", "standing_by"]
 
 T = TypeVar("T")
 
+_PATIENCE = 1.0  # seconds
 _IDLE = 300  # seconds after which a process ends that has nothing to do
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -32,13 +35,20 @@ def standing_by(jobs: int, module: str) -> Iterator[None]:
 
     Left alone, they would keep this process for a second more when it wants to end.
     """
-    for _ in range(jobs - 1):
-        _others(jobs).submit(import_module, module)
+    loads = [_others(jobs).submit(_load, module) for _ in range(jobs - 1)]
     try:
         yield
     finally:
-        if jobs > 1:
-            _others(jobs).shutdown(kill_workers=True)
+        if loads:
+            _dismiss(_others(jobs), loads)
+
+
+def _load(module: str) -> None:
+    """Import a module, without looking for rubbish among all that is made and stays."""
+    gc.disable()
+    import_module(module)
+    gc.freeze()
+    gc.enable()
 
 
 def begun(work: Callable[[], T], jobs: int) -> Callable[[], T]:
@@ -67,13 +77,21 @@ def shared(parts: Sequence[Callable[[], T]], jobs: int) -> Iterator[T]:
                 work.hand_out()
             yield from work.results()
         except BaseException:  # Ctrl-C too: nobody wants what the others are at
-            others.shutdown(wait=False, kill_workers=True)
+            _dismiss(others, work.given)
             raise
 
 
 def _others(jobs: int) -> Any:
     """Return the other processes, the same as before if they are still there."""
     return get_reusable_executor(jobs - 1, timeout=_IDLE, env=_ONE_THREAD)
+
+
+def _dismiss(others: Any, given: Sequence[Future[Any]]) -> None:
+    """End other processes in the middle of their work."""
+    deadline = time.monotonic() + _PATIENCE
+    while any(not (f.running() or f.done()) for f in given) and time.monotonic() < deadline:
+        time.sleep(0.001)  # loky stumbles over work that it has not passed on yet
+    others.shutdown(kill_workers=True)
 
 
 def _is_usual() -> bool:
@@ -93,6 +111,7 @@ class _Work(Generic[T]):
         self.parts, self.submit = parts, submit
         self.left, self.lock = iter(range(len(parts))), Lock()
         self.found: list[Future[T]] = [Future() for _ in parts]
+        self.given: list[Future[T]] = []
 
     def take(self) -> int | None:
         """Return the next part that nobody has."""
@@ -103,7 +122,8 @@ class _Work(Generic[T]):
         """Give another process a part, and the next one when it is done."""
         i = self.take()
         if i is not None:
-            self.submit(self.parts[i]).add_done_callback(partial(self.come_back, i))
+            self.given.append(self.submit(self.parts[i]))
+            self.given[-1].add_done_callback(partial(self.come_back, i))
 
     def come_back(self, i: int, told: Future[T]) -> None:
         """Keep what another process found; after an error nobody begins anything."""

@@ -1,5 +1,6 @@
 """The application: what it is called, and how it ends."""
 
+import gc
 import sys
 from typing import Annotated
 
@@ -11,6 +12,10 @@ from .screen import say
 
 __all__ = ["app", "main"]
 
+# Libraries make hundreds of thousands of objects that stay to the end. To look for rubbish among
+# them, as often as usual while they are loaded and once more at the end, takes a second in all.
+_RARELY = 50_000  # new objects between two looks
+
 app = typer.Typer(
     help="How much does X tell you about Y? Mutual information, from two arrays or a file.",
     no_args_is_help=True,
@@ -21,11 +26,14 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; errors that a user can mend are one line on stderr."""
+    gc.set_threshold(_RARELY)
     try:
         app(standalone_mode=True)
     except (DataError, TrainingError, ValueError) as error:
         say(f"error: {error}")
         sys.exit(2)
+    finally:
+        gc.freeze()
 
 
 def _version(wanted: bool) -> None:
