@@ -29,7 +29,13 @@ from deminat.experiments.consistency import (
     run_consistency,
 )
 from deminat.experiments.encoder import TRAINED
-from deminat.experiments.figures import COLOURS, draw_consistency, draw_longrun, place_of
+from deminat.experiments.figures import (
+    COLOURS,
+    draw_consistency,
+    draw_gaussian,
+    draw_longrun,
+    place_of,
+)
 from deminat.experiments.gaussian import _TRAINED, HELD_OUT, GaussianStudy, run_gaussian
 from deminat.experiments.infomax import InfoMaxStudy
 from deminat.experiments.longrun import LongRunStudy, run_longrun
@@ -217,6 +223,16 @@ def test_tables_are_markdown_and_latex():
     assert r"\caption{100\% \& more}" in latex([table])
     assert r"a\_b & 1.00 $\pm$ 0.10 \\" in latex([table])
     assert r"\begin{tabular}{lr}" in latex([table])
+
+
+def test_errors_beyond_any_truth_do_not_hide_the_others():
+    cell = {"kind": "normal", "d": 20, "n": 100, "truth": 10.0}
+    near, far = {**cell, "method": "demi", "error": 1.0}, {**cell, "method": "mine", "error": 2500}
+    (ax,) = draw_gaussian([near, far]).axes
+    assert ax.get_ylim()[1] < 15
+    assert [text.get_text() for text in ax.texts] == ["mine: to 2,500 nats"]
+    (ax,) = draw_gaussian([near]).axes
+    assert [text.get_text() for text in ax.texts] == [""]
 
 
 def test_figures_show_what_there_is():

@@ -40,6 +40,7 @@ COLOURS = {  # of every method, in the order in which they are shown
     "supervised": "black",
 }
 _DASHED = {"ccmi"}  # which reads what smile(tau=inf) reads, and would hide it
+_FAR = 1.2  # times the largest truth, up to which errors are drawn
 _SMOOTH = 0.02  # share of a curve that its smoothed version averages over
 _TESTS = {
     "monotonicity": "monotonicity: I(X;Y_t) / I(X;Y_28)",
@@ -81,8 +82,27 @@ def _errors(ax: "Axes", rows: Sequence[Row]) -> None:
         truths = sorted({r["truth"] for r in own})
         drawn = [[r["error"] for r in own if r["truth"] == t] for t in truths]
         _line(ax, truths, drawn, method, colour)
+    _point_at_far_ones(ax, rows)
     ax.set_ylabel("truth - estimate (nats)")
     ax.grid(alpha=0.3)
+
+
+def _point_at_far_ones(ax: "Axes", rows: Sequence[Row]) -> None:
+    """Let errors that are greater than any truth not hide the others; say how great they are."""
+    far = _FAR * max(r["truth"] for r in rows)
+    near = [r["error"] for r in rows if abs(r["error"]) <= far]
+    if len(near) < len(rows):
+        ax.set_ylim(min(0.0, *near) - 0.05 * far, far)
+    words = []
+    for method, colour in _colours(rows).items():
+        beyond = [r for r in rows if r["method"] == method and abs(r["error"]) > far]
+        for r in beyond:
+            low, high = ax.get_ylim()
+            edge, marker = (high, "^") if r["error"] > 0 else (low, "v")
+            ax.plot(r["truth"], edge, marker, color=colour, clip_on=False)
+        if beyond:
+            words.append(f"{method}: to {max((r['error'] for r in beyond), key=abs):,.0f} nats")
+    ax.text(0.03, 0.97, "\n".join(words), transform=ax.transAxes, va="top", fontsize="small")
 
 
 def _line(
