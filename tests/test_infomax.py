@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -454,7 +455,12 @@ def test_the_study_is_the_papers():
     study = EXPERIMENTS["infomax"].study
     assert (study.units, study.batch, study.critic, study.negatives) == (2048, 64, "dot", 0)
     assert {serving(name) for name in ("demi", "jsd", "smile(tau=1)", "smile(tau=5)")} == {"demi"}
-    with pytest.raises(DataError, match="no objective 'nothing'; there are demi, jsd"):
-        serving("nothing")
+    assert serving("demi(alpha=0.1)") == "demi(alpha=0.1)"
+    assert serving("demi(alpha=0.5)") == "demi"
+    for wrong in ("nothing", "demi(alpha=1.5)", "demi(alpha=0.0)"):
+        with pytest.raises(
+            DataError, match=f"no objective '{re.escape(wrong)}'; there are demi, jsd"
+        ):
+            serving(wrong)
     with pytest.raises(DataError, match="dataset must be cifar10 or cifar100"):
         InfoMaxStudy(dataset="imagenet")

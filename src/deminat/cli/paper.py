@@ -101,7 +101,9 @@ def infomax(
     dataset: Annotated[str, typer.Option(help="cifar10 or cifar100.")] = "cifar10",
     objective: Annotated[
         list[str] | None,
-        typer.Option(help="demi, jsd, 'smile(tau=5)', mine, infonce, supervised ... Repeatable."),
+        typer.Option(
+            help="demi, 'demi(alpha=0.1)', jsd, 'smile(tau=5)', mine, infonce, supervised ..."
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Instead of 100.")] = None,
     critic: Annotated[str | None, typer.Option(help="dot, as the paper's, or concat.")] = None,

@@ -5,6 +5,7 @@ the end as one that was never interrupted.
 """
 
 import math
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -24,16 +25,17 @@ from ..store import Cell, Row
 from ..sweeps import tell
 from .together import rank, ranks
 
-__all__ = ["CRITICS", "DATASETS", "TRAINED", "EncoderRun", "adam", "step_of"]
+__all__ = ["CRITICS", "DATASETS", "TRAINED", "EncoderRun", "adam", "objectives_of", "step_of"]
 
-# What is trained, and what is read off it; nothing of one that learns from labels.
+# What is trained, and what is read off it; nothing of one that learns from labels. 1/64 is the
+# share of joint pairs among all pairs of a batch.
 TRAINED: dict[str, tuple[Objective, ...]] = {
     "demi": (DEMI(), JSD(), SMILE(1.0), SMILE(5.0)),
     "mine": (MINE(),),
     "infonce": (InfoNCE(),),
     "supervised": (),
     "demi(alpha=0.25)": (DEMI(0.25),),
-    "demi(alpha=0.75)": (DEMI(0.75),),
+    "demi(alpha=0.015625)": (DEMI(1 / 64),),
 }
 CRITICS: dict[str, Callable[..., nn.Module]] = {"dot": DotCritic, "concat": ConcatCritic}
 DATASETS: dict[str, tuple[Callable[..., Any], int]] = {  # with the number of classes
@@ -46,6 +48,20 @@ _LEAST = 256  # images
 _PROBES = ("conv", "fc", "output")
 
 
+def objectives_of(training: str) -> tuple[Objective, ...]:
+    """Return what is read off a training: one of the table, or DEMI at any alpha."""
+    if training in TRAINED:
+        return TRAINED[training]
+    found = re.fullmatch(r"demi\(alpha=(0?\.\d+)\)", training)
+    if found is None or not float(found[1]) > 0:
+        known = dict.fromkeys(o.name for objectives in TRAINED.values() for o in objectives)
+        raise DataError(
+            f"no objective {training!r}; there are {', '.join(known)} and supervised; demi takes "
+            "any alpha between 0 and 1"
+        )
+    return (DEMI(float(found[1])),)
+
+
 class EncoderRun:
     """One training: the model, what trains it, and the rows so far."""
 
@@ -53,7 +69,7 @@ class EncoderRun:
         self.cell, self.device = cell, device
         read, self.classes = DATASETS[cell["dataset"]]
         self.train_set, self.test_set = (_images(read, split, cell) for split in ("train", "test"))
-        self.objectives = TRAINED[cell["training"]]
+        self.objectives = objectives_of(cell["training"])
         self.model = _model(cell, self.classes).to(device)
         self.rows: list[Row] = []
         self.epoch, self.seconds = 0, 0.0
@@ -208,7 +224,7 @@ def _mean_estimate(objective: Objective, tables: list[Tensor]) -> float:
 
 
 def _model(cell: Cell, classes: int) -> DeepInfoMax | _Supervised:
-    encoder, objectives = Encoder(), TRAINED[cell["training"]]
+    encoder, objectives = Encoder(), objectives_of(cell["training"])
     if not objectives:
         convolutions = nn.Sequential(encoder.near, encoder.far)
         return _Supervised(convolutions, Probe(CONV * 4 * 4, classes))

@@ -24,7 +24,7 @@ import torch
 from ..errors import DataError
 from ..store import Cell, Row
 from ..training import one_thread
-from .encoder import CRITICS, DATASETS, TRAINED, EncoderRun
+from .encoder import CRITICS, DATASETS, TRAINED, EncoderRun, objectives_of
 from .snapshots import Snapshots
 from .together import led, ranks
 
@@ -94,8 +94,8 @@ def serving(objective: str) -> str:
     for training, objectives in TRAINED.items():
         if objective in (training, *(o.name for o in objectives)):
             return training
-    known = dict.fromkeys(o.name for objectives in TRAINED.values() for o in objectives)
-    raise DataError(f"no objective {objective!r}; there are {', '.join(known)} and supervised")
+    (own,) = objectives_of(objective)  # which is read off no other
+    return own.name
 
 
 def run_infomax(cell: Cell, folder: Path | None = None, device: str = "cpu") -> list[Row]:
