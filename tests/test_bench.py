@@ -130,6 +130,7 @@ ROWS = {
         {"deminat_ms": 17.0},
     ),
     "cells": ({"training": "mine", "limit_ms": 0.8, "cell_ms": 1.0}, {"cell_ms": 2.0}),
+    "waiting": ({"sign": 0.5, "answer": 8.0, "load": 2.0}, {"answer": 20.0}),
     "gaussian": ({"estimate": None, "seed": 0}, {"estimate": 1.0}),
     "cap": ({"estimate": 7.0, "batch": 16}, {"estimate": 2.0}),
     "alpha": ({"estimate": 2.0, "standard_error": 0.1, "seed": 0}, {"estimate": 3.0}),

@@ -7,12 +7,14 @@ from .ruler import RULER
 from .runner import Bench, narrowed, run_bench
 from .speed import CELLS, SPEED
 from .trust import TRUST
+from .waiting import WAITING
 
 __all__ = ["BENCHES", "Bench", "narrowed", "run_bench"]
 
 BENCHES: dict[str, Bench] = {
     "speed": SPEED,
     "cells": CELLS,
+    "waiting": WAITING,
     **ACCURACY,
     **RULER,
     **COLUMNS,

@@ -28,10 +28,12 @@ from .together import rank, ranks
 __all__ = ["CRITICS", "DATASETS", "TRAINED", "EncoderRun", "adam", "objectives_of", "step_of"]
 
 # What is trained, and what is read off it; nothing of one that learns from labels. 1/64 is the
-# share of joint pairs among all pairs of a batch.
+# share of joint pairs among all pairs of a batch. MINE divides by the batch's own mean, as Deep
+# InfoMax does: of hundreds of thousands of scores it is hardly biased, while a moving average would
+# remember for thousands of steps how loud the untrained critic was, e^50 and more.
 TRAINED: dict[str, tuple[Objective, ...]] = {
     "demi": (DEMI(), JSD(), SMILE(1.0), SMILE(5.0)),
-    "mine": (MINE(),),
+    "mine": (MINE(rate=1.0),),
     "infonce": (InfoNCE(),),
     "supervised": (),
     "demi(alpha=0.25)": (DEMI(0.25),),
