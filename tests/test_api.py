@@ -1,5 +1,6 @@
 """`estimate` and `compare`: from two arrays to a number in nats."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -223,3 +224,19 @@ def test_trained_methods_find_one_nat(method):
     x, y = task.sample(4_000, seed=0)
     result = deminat.estimate(x, y, method=method, n_jobs=2)
     assert abs(result.mi - task.mi) < 4 * result.standard_error + 0.05
+
+
+def test_threads_do_not_disturb_each_other():
+    x, y = gaussian(1, 0.5).sample(200, seed=0)
+    alone = deminat.estimate(x, y, preset="quick").mi
+    before = torch.get_rng_state()
+    with ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(lambda _: deminat.estimate(x, y, preset="quick").mi, range(3)))
+    assert found == [alone] * 3
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("wrong", [0, 1.5, "2"])
+def test_a_number_of_processes_that_is_none_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"n_jobs must be a number of processes, -1 for all cores"):
+        deminat.estimate(np.arange(99.0), np.arange(99.0), n_jobs=wrong)

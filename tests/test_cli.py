@@ -66,6 +66,15 @@ def test_processes_are_as_many_as_cores_unless_told(table, monkeypatch, words, v
     assert seen == [asked]
 
 
+@pytest.mark.parametrize(("closed", "told"), [("2>&-", True), (">&-", False), (">&- 2>&-", False)])
+def test_closed_streams_do_no_harm(table, closed, told):
+    words = f"'{sys.executable}' -m deminat estimate '{table}' --x raf --y mek --method gaussian"
+    done = subprocess.run(["sh", "-c", f"{words} {closed}"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert (" nats " in done.stdout) == told
+
+
 def test_bits_and_json_agree_with_nats(table):
     words = ["estimate", table, "--x", "raf", "--y", "mek", "--method", "gaussian", "--json"]
     nats, bits = (json.loads(invoke(*words, "--unit", u).stdout) for u in ("nats", "bits"))

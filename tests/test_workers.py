@@ -1,14 +1,20 @@
 """Work shared between this process and others."""
 
 import os
+import signal
+import subprocess
 import sys
+import threading
 import time
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from pathlib import Path
 
 import pytest
-from joblib import parallel_config
+from joblib import Parallel, delayed, parallel_config
 
-from deminat.workers import begun, shared, standing_by
+from deminat.errors import DataError, TrainingError
+from deminat.workers import _Work, begun, crew, shared, standing_by
 
 
 def who(part: int, seconds: float = 0.0) -> tuple[int, int]:
@@ -18,6 +24,12 @@ def who(part: int, seconds: float = 0.0) -> tuple[int, int]:
 
 def has_wave() -> bool:
     return "wave" in sys.modules
+
+
+def end_badly(asking: int) -> tuple[int, int]:
+    if os.getpid() != asking:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return who(0)
 
 
 def fail(part: int) -> tuple[int, int]:
@@ -39,7 +51,7 @@ def test_with_one_job_all_is_done_here():
     ]
 
 
-def test_what_joblib_was_told_of_does_the_work():
+def test_where_joblib_would_use_threads_all_is_done_by_one():
     with parallel_config(backend="threading"):
         found = list(shared([partial(who, i) for i in range(3)], 2))
     assert found == [(i, os.getpid()) for i in range(3)]
@@ -54,14 +66,15 @@ def test_an_error_of_any_process_is_raised(failing):
 
 
 def test_work_begun_elsewhere_is_waited_for():
-    part, pid = begun(partial(who, 7), 2)()
+    with crew(2):
+        part, pid = begun(partial(who, 7))()
     assert part == 7
     assert pid != os.getpid()
 
 
 def test_work_begun_here_waits_until_asked_and_is_done_once():
     asked = []
-    ask = begun(lambda: asked.append(1), 1)
+    ask = begun(lambda: asked.append(1))
     assert asked == []
     ask(), ask()
     assert asked == [1]
@@ -69,8 +82,90 @@ def test_work_begun_here_waits_until_asked_and_is_done_once():
 
 def test_processes_that_stand_by_have_the_module_and_are_gone_afterwards():
     with standing_by(2, "wave"):
-        assert begun(has_wave, 2)()
+        assert begun(has_wave)()
         pids = {pid for _, pid in shared([partial(who, i, 0.3) for i in range(4)], 2)}
     (there,) = pids - {os.getpid()}
-    with pytest.raises(ProcessLookupError):
-        os.kill(there, 0)
+    assert is_gone(there)
+
+
+def test_a_crew_that_rested_works_again_and_one_that_was_killed_does_not():
+    with crew(2):
+        _, first = begun(partial(who, 0))()
+    with crew(2):
+        _, again = begun(partial(who, 0))()
+    assert again == first
+    os.kill(first, signal.SIGKILL)
+    assert is_gone(first)
+    with crew(2):
+        _, other = begun(partial(who, 0))()
+    assert other != first
+
+
+def test_a_process_that_is_killed_in_the_middle_is_told_in_words():
+    with pytest.raises(TrainingError, match=r"killed in the middle of its work, .* n_jobs=1"):
+        list(shared([partial(end_badly, os.getpid()), partial(who, 1, 2.0)], 2))
+
+
+def test_what_cannot_be_sent_is_told_in_words():
+    lock = threading.Lock()
+    with pytest.raises(DataError, match="use n_jobs=1"):
+        list(shared([lambda i=i: (i, lock) for i in range(2)], 2))
+
+
+def test_threads_have_crews_of_their_own():
+    def many() -> None:
+        found.append([i for i, _ in shared([partial(who, i, 0.1) for i in range(9)], 3)])
+
+    def wrong() -> None:
+        with pytest.raises(ValueError, match="part 0"):
+            list(shared([partial(fail, 0), partial(who, 1)], 2))
+
+    found: list[list[int]] = []
+    threads = [threading.Thread(target=each) for each in (many, wrong)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == [list(range(9))]
+
+
+def test_processes_of_joblib_are_left_alone():
+    for i in Parallel(n_jobs=2, return_as="generator")(delayed(who)(i, 0.1) for i in range(4)):
+        if i[0] == 1:
+            assert [j for j, _ in shared([partial(who, j) for j in range(3)], 2)] == [0, 1, 2]
+
+
+def test_processes_end_with_the_one_that_asks():
+    code = (
+        "import os, sys, time; from functools import partial; from deminat.workers import *\n"
+        "with crew(2):\n"
+        "    print(begun(os.getpid)(), flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        helper = int(process.stdout.readline())
+        process.kill()
+    assert is_gone(helper)
+
+
+def test_after_processes_that_are_gone_nobody_waits_for_ever():
+    def gone(part):
+        raise BrokenProcessPool
+
+    work = _Work([partial(who, i) for i in range(3)], gone)
+    work.hand_out()
+    with pytest.raises(TrainingError, match="killed"):
+        list(work.results())
+
+
+def is_gone(pid: int) -> bool:
+    """Tell whether a process ends soon; one that nobody has buried yet has ended."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.05)
+    return False

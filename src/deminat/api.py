@@ -1,6 +1,5 @@
 """The two questions most users ask: `estimate` and `compare`."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,6 +23,7 @@ from .packing import check_packable
 from .results import Caution, MIResult
 from .scores import from_pointwise
 from .training import Progress, share_of
+from .workers import crew
 
 __all__ = ["compare", "estimate"]
 
@@ -150,6 +150,8 @@ def compare(
         raise ValueError(f"folds must be at least 2, got {folds!r}")
     if budget is not None and not budget > 0:
         raise ValueError(f"budget must be seconds, above 0; got {budget!r}")
+    if not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a number of processes, -1 for all cores; got {n_jobs!r}")
     rows = {"groups": groups, "order": order, "nan": nan, "least": LEAST_PAIRS}
     rows |= {"max_rows": max_rows, "seed": seed}
     settings: dict[str, Any] = {"methods": methods, "preset": preset, "folds": folds, "seed": seed}
@@ -159,7 +161,8 @@ def compare(
         samples = as_samples_given(x, y, given, **rows)
     shapes = [sample.y.shape[1:] for sample in samples]
     about = {**settings, "budget": budget, "columns": shapes}
-    with kept_in(checkpoint, samples[0], about) as keep:
+    jobs = min(effective_n_jobs(n_jobs), folds)
+    with kept_in(checkpoint, samples[0], about) as keep, crew(jobs):
         ask = partial(_compared, **settings, n_jobs=n_jobs, callbacks=callbacks, keep=keep)
         if given is None:
             results = plain(ask, samples[0], seed, budget, progress)
@@ -194,10 +197,10 @@ def _compared(
     if keep is not None:
         for estimator in estimators:
             check_packable(estimator)
-    estimators = _within(budget, estimators, folds, n_jobs)
+    estimators = _within(budget, estimators, folds)
     trainings = list(_by_training(estimators).values())
     if any(isinstance(e, GM | Estimator) for e in estimators):
-        assess = assess.beside(min(effective_n_jobs(n_jobs), folds))
+        assess = assess.begun()
     results: dict[int, MIResult] = {}
     for i, members in enumerate(trainings):
         how = {"folds": folds, "n_jobs": n_jobs, "progress": share_of(progress, i, len(trainings))}
@@ -207,16 +210,17 @@ def _compared(
     return [told(results[j], sample, getattr(e, "seed", seed)) for j, e in enumerate(estimators)]
 
 
-def _within(
-    budget: float | None, estimators: list[MIEstimator], folds: int, n_jobs: int
-) -> list[MIEstimator]:
-    """Return the estimators with their share of the seconds; those without a training need none."""
+def _within(budget: float | None, estimators: list[MIEstimator], folds: int) -> list[MIEstimator]:
+    """Return the estimators with their share of the seconds; those without a training need none.
+
+    Other processes may come late, so nobody counts on them.
+    """
     if budget is None:
         return estimators
     if any(isinstance(e, GM) for e in estimators):
         raise ValueError("gm has no budget: its flows are trained to the end; leave budget out")
     trainings = sum(isinstance(group, tuple) for group in _by_training(estimators)) or 1
-    seconds = budget / trainings / math.ceil(folds / effective_n_jobs(n_jobs))
+    seconds = budget / trainings / folds
     return [replace(e, budget=seconds) if isinstance(e, Estimator) else e for e in estimators]
 
 

@@ -29,7 +29,7 @@ from .inputs import Sample
 from .meters import metered
 from .scores import Scores
 from .splits import folds, others
-from .training import Progress
+from .training import Progress, one_thread
 from .workers import shared
 
 __all__ = ["CrossFit", "FittedOnPairs", "Fold", "Keeper", "cross_fit"]
@@ -222,7 +222,8 @@ def _finish(
     Linear algebra has one thread, wherever this is: sums in another order have other last digits.
     """
     recorder = Recorder() if records else None
-    with listening(i, callbacks if recorder is None else [recorder]), threadpool_limits(1):
+    heard = callbacks if recorder is None else [recorder]
+    with one_thread(), threadpool_limits(1), listening(i, heard):
         found = fold(i, progress)
     if keeper is not None:
         keeper.put(i, found)

@@ -11,6 +11,7 @@ on at half the rate, three times at most.
 import copy
 import math
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ __all__ = [
 T = TypeVar("T")
 Progress = Callable[[float], None]
 
+_ALONE = threading.RLock()
 _RESTARTS = 3
 _REPORT_EVERY = 20
 _FIFTH, _CLEAR, _WORTH = 30, 4.0, 0.02  # losses, standard errors, and share that make a fall
@@ -195,13 +197,17 @@ def share_of(progress: Progress | None, i: int, count: int) -> Progress | None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch use one thread: for small networks faster than several, and repeatable."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    """Let torch use one thread: for small networks faster than several, and repeatable.
+
+    Threads of a process share that number, and seeds: those that call this wait for each other.
+    """
+    with _ALONE:
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 class _NotFiniteError(Exception):

@@ -1,8 +1,9 @@
 """The application: what it is called, and how it ends."""
 
 import gc
+import os
 import sys
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -27,6 +28,7 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; errors that a user can mend are one line on stderr."""
     gc.set_threshold(_RARELY)
+    sys.stdout, sys.stderr = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))
     try:
         app(standalone_mode=True)
     except (DataError, TrainingError, ValueError) as error:
@@ -34,6 +36,11 @@ def main() -> None:
         sys.exit(2)
     finally:
         gc.freeze()
+
+
+def _nowhere() -> TextIO:
+    """Return what stands for a stream that was closed before we began."""
+    return open(os.devnull, "w", encoding="utf-8")
 
 
 def _version(wanted: bool) -> None:

@@ -35,11 +35,11 @@ class Assessor:
     test: bool = True
     links: Callable[[], list[Link]] | None = None
 
-    def beside(self, jobs: int) -> Self:
-        """Return the same, whose critics another process begins to train now if there are more."""
+    def begun(self) -> Self:
+        """Return the same, whose critics another process begins to train now, if there is one."""
         if not self.test:
             return self
-        return replace(self, links=begun(partial(chain, self.sample, self.seed), jobs))
+        return replace(self, links=begun(partial(chain, self.sample, self.seed)))
 
     def __call__(
         self, result: MIResult, fit: CrossFit, is_mean: bool = True, is_default: bool = True

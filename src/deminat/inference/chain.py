@@ -27,7 +27,7 @@ from ..fitting import Tables, couple_rows
 from ..inputs import Sample
 from ..reference import GaussianCopula
 from ..splits import others, shares
-from ..training import EarlyStopping
+from ..training import EarlyStopping, one_thread
 from ..transforms import RankToNormal
 
 __all__ = ["Link", "chain", "observations", "quick", "some_columns", "with_squares"]
@@ -78,7 +78,7 @@ def quick(seed: int, sample: Sample | None = None) -> Estimator:
 def chain(sample: Sample, seed: int) -> list[Link]:
     """Return the parts of a sample that are tried; none if it is too small to be cut."""
     small = sample.times is None and observations(sample) < _CUT
-    with threadpool_limits(1):  # the same sums in every process
+    with one_thread(), threadpool_limits(1):  # the same sums in every process
         return [] if small or sample.is_constant() else list(_links(sample, seed))
 
 
