@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
 from importlib import import_module
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread, main_thread
 from typing import Any, Generic, TypeVar
 
 from joblib import Parallel, delayed
@@ -54,7 +54,7 @@ class Crew:
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
         """Let one of them work."""
-        with self.lock:
+        with self.lock, _deaf():
             future: Future[T] = self.processes.submit(work)
             self.given = [f for f in self.given if not f.done()] + [future]
             return future
@@ -235,9 +235,22 @@ def _resting(size: int) -> list[Crew]:
     return _RESTING.setdefault((os.getpid(), size), [])
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Keep Ctrl-C from processes that are started inside: who asks hears it too, and ends them."""
+    heard = signal.getsignal(signal.SIGINT)
+    if heard is None or current_thread() is not main_thread():  # then it is not ours to decide
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, heard)
+
+
 def _join(asking: int) -> None:
     """Begin to serve a process, and end with it: it may be killed in the middle of a word."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks is told too, and ends us
 
     def watch() -> None:
         while os.getppid() == asking:

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from typing import Annotated, TextIO
 
@@ -13,6 +14,7 @@ from .screen import say
 
 __all__ = ["app", "main"]
 
+_INTERRUPTED = 128 + signal.SIGINT
 # Libraries make hundreds of thousands of objects that stay to the end. To look for rubbish among
 # them, as often as usual while they are loaded and once more at the end, takes a second in all.
 _RARELY = 50_000  # new objects between two looks
@@ -34,6 +36,11 @@ def main() -> None:
     except (DataError, TrainingError, ValueError) as error:
         say(f"error: {error}")
         sys.exit(2)
+    except RuntimeError as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        say("interrupted")  # in the middle of an import, where Python calls it another name
+        sys.exit(_INTERRUPTED)
     finally:
         gc.freeze()
 
