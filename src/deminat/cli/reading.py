@@ -58,6 +58,8 @@ def _two_files(file: Path, y_file: Path, columns: dict[str, str | None]) -> Data
 
 def _look(found: Sequence[Any], scored: bool) -> None:
     """Say in which order folders are read, unless a column does; refuse identifiers."""
+    import numpy as np
+
     from ..files.folder import Folder
     from ..files.sources import Columns, check_recurring
 
@@ -69,8 +71,10 @@ def _look(found: Sequence[Any], scored: bool) -> None:
                 f"{printable(side.path, 200)}/: {len(side)} files, a row each, in this order: "
                 f"{first}{more}"
             )
-        if isinstance(side, Columns) and not scored:
-            check_recurring(side)
+        if isinstance(side, Columns):
+            side.take(np.arange(1))  # text is refused now, before anything heavy is loaded
+            if not scored:
+                check_recurring(side)
 
 
 def beside(
