@@ -114,7 +114,10 @@ def _blocks(flow: nn.Module) -> dict[str, Any]:
 
 
 def _is_as_built(flow: nn.Module) -> bool:
-    """Tell couplings by plain networks, all to be trained, that take turns column by column."""
+    """Tell couplings by plain networks, all to be trained, that take turns column by column.
+
+    zuko's layers are of a class of its own; that they are linear is for `_agree` to find out.
+    """
     blocks = _blocks(flow)
     networks = {f"{name}.hyper": block.hyper for name, block in blocks.items()}
     masks = [block.mask for block in blocks.values()]
