@@ -23,7 +23,8 @@ class AdamW:
         self.weight_decay = weight_decay
         self.weights: list[Tensor] = list(module.parameters())
         self.means, self.squares = ([torch.zeros_like(w) for w in self.weights] for _ in range(2))
-        self.steps = [torch.zeros((), device=w.device) for w in self.weights]
+        # Of steps, whether or not all weights had a gradient.
+        self.count = torch.zeros((), device=self.weights[0].device if self.weights else None)
 
     def grads(self) -> list[Tensor]:
         """Return the gradients that there are."""
@@ -37,20 +38,20 @@ class AdamW:
     @torch.no_grad()
     def step(self, rate: float) -> None:
         """Move the weights that have a gradient."""
-        moving = [self.weights, self.means, self.squares, self.steps]
+        moving = [self.weights, self.means, self.squares]
         grads = self.grads()
         if len(grads) < len(self.weights):
             has = [weight.grad is not None for weight in self.weights]
             moving = [list(compress(each, has)) for each in moving]
-        weights, means, squares, steps = moving
-        torch._foreach_add_(steps, 1)
+        weights, means, squares = moving
+        self.count += 1
         torch._fused_adamw_(
             weights,
             grads,
             means,
             squares,
             [],
-            steps,
+            [self.count] * len(weights),
             lr=rate,
             beta1=0.9,
             beta2=0.999,
@@ -63,7 +64,7 @@ class AdamW:
 
 def clip(grads: list[Tensor], largest: float) -> None:
     """Shorten the gradient if it is longer than `largest`."""
-    length = math.sqrt(sum(float(torch.dot(g.flatten(), g.flatten())) for g in grads))
+    length = math.sqrt(sum(torch.dot(g, g).item() for g in map(torch.flatten, grads)))
     if length > largest:
         for grad in grads:
             grad.mul_(largest / length)

@@ -23,7 +23,6 @@ from typing import Protocol, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 
 from ..transforms import Array, Robust, SmoothRanks
 from .copula import cross_entropy
@@ -89,6 +88,8 @@ class Mixture:
     @classmethod
     def fit(cls, x: Array, y: Array, view: View, components: int) -> Self:
         """Return the mixture of pairs x (n, dx), y (n, dy), by expectation maximisation."""
+        from sklearn.mixture import GaussianMixture  # late: most never want it
+
         rows = np.hstack([view.of_x(x), view.of_y(y)])
         model = GaussianMixture(
             components,
