@@ -182,7 +182,8 @@ def draw_infomax(rows: Sequence[Row]) -> "Figure":
     spare.set_axis_off()
     for ax, (key, title) in zip(drawn_on, _LOOKS.items(), strict=True):
         factor = 100 if key in _ACCURACIES else 1
-        there = [r for r in rows if r[key] is not None]
+        first = 1 if key == "estimate" else 0  # what an untrained critic reads is no information
+        there = [r for r in rows if r[key] is not None and r["epoch"] >= first]
         for method, colour in _colours(there).items():
             own = [r for r in there if r["method"] == method]
             if key != "estimate" and method not in (own[0]["training"], "supervised"):
