@@ -182,8 +182,7 @@ def draw_infomax(rows: Sequence[Row]) -> "Figure":
     spare.set_axis_off()
     for ax, (key, title) in zip(drawn_on, _LOOKS.items(), strict=True):
         factor = 100 if key in _ACCURACIES else 1
-        first = 1 if key == "estimate" else 0  # what an untrained critic reads is no information
-        there = [r for r in rows if r[key] is not None and r["epoch"] >= first]
+        there = [r for r in rows if r[key] is not None and (r["epoch"] or _is_probed(key, r))]
         for method, colour in _colours(there).items():
             own = [r for r in there if r["method"] == method]
             if key != "estimate" and method not in (own[0]["training"], "supervised"):
@@ -196,6 +195,11 @@ def draw_infomax(rows: Sequence[Row]) -> "Figure":
         ax.grid(alpha=0.3)
     _share_legend(figure, drawn_on)
     return figure
+
+
+def _is_probed(key: str, row: Row) -> bool:
+    """Tell what probes say of an encoder from what untrained critics and classifiers say."""
+    return key in _ACCURACIES and row["method"] != "supervised"
 
 
 def _panels(lines: int, columns: int) -> "tuple[Figure, list[list[Axes]]]":
