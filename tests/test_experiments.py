@@ -231,6 +231,8 @@ def test_errors_beyond_any_truth_do_not_hide_the_others():
     (ax,) = draw_gaussian([near, far]).axes
     assert ax.get_ylim()[1] < 15
     assert [text.get_text() for text in ax.texts] == ["mine: to 2,500 nats"]
+    (ax,) = draw_gaussian([far]).axes
+    assert ax.get_ylim()[1] < 15
     (ax,) = draw_gaussian([near]).axes
     assert [text.get_text() for text in ax.texts] == [""]
 

@@ -93,7 +93,7 @@ def _point_at_far_ones(ax: "Axes", rows: Sequence[Row]) -> None:
     far = _FAR * max(r["truth"] for r in rows)
     near = [r["error"] for r in rows if abs(r["error"]) <= far]
     if len(near) < len(rows):
-        ax.set_ylim(min(0.0, *near) - 0.05 * far, far)
+        ax.set_ylim(min([0.0, *near]) - 0.05 * far, far)
     words = []
     for method, colour in _colours(rows).items():
         beyond = [r for r in rows if r["method"] == method and abs(r["error"]) > far]
