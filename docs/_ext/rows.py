@@ -235,7 +235,7 @@ TABLES: dict[str, Callable[[], str]] = {
         f"{name}-verdict": lambda name=name: _verdict(name)
         for name in (
             *("bmi", "highmi", "gaussian", "cap", "alpha", "independent", "speed", "cells"),
-            *("mixed", "conditional", "waiting"),
+            *("mixed", "conditional", "waiting", "infomax"),
         )
     },
     **{f"paper-{name}": lambda name=name: _experiment(name) for name in EXPERIMENTS},
