@@ -26,6 +26,7 @@ COLOURS = {  # of every method, in the order in which they are shown
     "demi": "tab:blue",
     "demi(alpha=0.25)": "tab:cyan",
     "demi(alpha=0.75)": "navy",
+    "demi(alpha=0.9)": "slateblue",
     "demi(alpha=0.015625)": "deepskyblue",
     "jsd": "tab:olive",
     "smile(tau=1)": "tab:orange",
