@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -32,6 +33,7 @@ from deminat.store import digest_of
 
 OBJECTIVES = [DEMI(), DEMI(0.2), JSD(), SMILE(1.0), CCMI(), MINE(), NWJ(), InfoNCE()]
 N, PLACES, RANK = 12, 3, 5
+scaled_critic = partial(DotCritic, scaled=True)
 
 
 def embeddings(n=N, places=PLACES, dtype=torch.float64):
@@ -229,13 +231,20 @@ def test_two_processes_have_the_gradient_of_the_joined_batch(tmp_path):
             torch.testing.assert_close(gradient, right)
 
 
+def _plain(critic):
+    """Return the critic that shares the nets of a scaled one."""
+    plain = DotCritic(units=256)
+    plain.load_state_dict(critic.state_dict(), strict=False)
+    return plain
+
+
 class TestDeepInfoMax:
     def test_the_encoder_has_the_sizes_of_the_paper(self):
         features = Encoder()(torch.zeros(2, 3, 32, 32))
         shapes = [tuple(f.shape) for f in features]
         assert shapes == [(2, 64, 128), (2, 256, 4, 4), (2, 1024), (2, 64)]
 
-    @pytest.mark.parametrize("critic", [DotCritic, ConcatCritic])
+    @pytest.mark.parametrize("critic", [DotCritic, scaled_critic, ConcatCritic])
     def test_scores_of_strangers_are_entries_of_the_table(self, critic):
         torch.manual_seed(0)
         features, scorer = Encoder()(torch.randn(6, 3, 32, 32)), critic(units=16)
@@ -247,7 +256,21 @@ class TestDeepInfoMax:
         torch.testing.assert_close(joint, table[rows, rows])
         torch.testing.assert_close(product, table[rows[:, None], strangers])
 
-    @pytest.mark.parametrize("critic", [DotCritic, ConcatCritic])
+    def test_the_scaled_critic_begins_calm_and_has_offsets(self):
+        torch.manual_seed(0)
+        features = Encoder()(torch.randn(32, 3, 32, 32))
+        loud, calm = DotCritic(units=256), scaled_critic(units=256)
+        assert loud(features, None)[0].std() > 5
+        (table,) = calm(features, None)
+        assert table.std() < 2
+        with torch.no_grad():
+            for offset in calm.offsets:
+                offset.weight.zero_()
+            calm.offsets[0].bias.fill_(7)
+        (bare,), (inner,) = calm(features, None), _plain(calm)(features, None)
+        torch.testing.assert_close(bare, inner / 16 + 7)
+
+    @pytest.mark.parametrize("critic", [DotCritic, scaled_critic, ConcatCritic])
     @pytest.mark.parametrize("k", [0, 1, 3])
     def test_every_weight_learns(self, critic, k):
         torch.manual_seed(0)

@@ -106,7 +106,9 @@ def infomax(
         ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Instead of 100.")] = None,
-    critic: Annotated[str | None, typer.Option(help="dot, as the paper's, or concat.")] = None,
+    critic: Annotated[
+        str | None, typer.Option(help="dot, as the paper's; scaled, which learns faster; concat.")
+    ] = None,
     units: Annotated[int | None, typer.Option(min=1, help="Of the critic, 2,048.")] = None,
     negatives: Annotated[
         int | None, typer.Option(min=0, help="Other images for each; 0 for all of its batch.")

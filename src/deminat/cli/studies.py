@@ -59,7 +59,8 @@ def bench(
     name: Annotated[
         str,
         typer.Argument(
-            help="speed, cells, infomax, gaussian, cap, alpha, independent, bmi, highmi, trust."
+            help="speed, cells, waiting, gaussian, cap, alpha, independent, bmi, highmi, mixed, "
+            "conditional, trust, infomax."
         ),
     ],
     runs: Annotated[int | None, typer.Option(min=1, help="Number of seeds or rounds.")] = None,

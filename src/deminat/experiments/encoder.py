@@ -8,6 +8,7 @@ import math
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -39,7 +40,11 @@ TRAINED: dict[str, tuple[Objective, ...]] = {
     "demi(alpha=0.25)": (DEMI(0.25),),
     "demi(alpha=0.015625)": (DEMI(1 / 64),),
 }
-CRITICS: dict[str, Callable[..., nn.Module]] = {"dot": DotCritic, "concat": ConcatCritic}
+CRITICS: dict[str, Callable[..., nn.Module]] = {
+    "dot": DotCritic,
+    "scaled": partial(DotCritic, scaled=True),
+    "concat": ConcatCritic,
+}
 DATASETS: dict[str, tuple[Callable[..., Any], int]] = {  # with the number of classes
     "cifar10": (datasets.cifar10, 10),
     "cifar100": (datasets.cifar100, 100),

@@ -8,6 +8,7 @@ References:
     maximization. Liao et al. (2020), section 3.2, for the sizes.
 """
 
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -66,21 +67,39 @@ class Encoder(nn.Module):
 
 
 class DotCritic(nn.Module):
-    """Both sides through residual nets, then the inner product.
+    r"""Both sides through residual nets, then the inner product.
+
+    Both nets end in layer normalisation, so that the product of untrained ones is of the size of
+    the root of their units: far too loud for a log ratio, and a small rate takes epochs to calm it.
+    The scaled critic $f = u \cdot v / \sqrt{\mathrm{units}} + a + b$ begins at size 1, and spends
+    no direction of u and v on what either side, image or place, has by itself.
 
     Args:
         local: Length of the features at a place.
         output: Length of the global vector.
         units: Of both nets; 2,048 in the original.
+        scaled: Divide by the root of the units and add offsets, which the original does not.
     """
 
-    def __init__(self, local: int = LOCAL, output: int = OUTPUT, units: int = 512):
+    def __init__(
+        self, local: int = LOCAL, output: int = OUTPUT, units: int = 512, *, scaled: bool = False
+    ):
         super().__init__()
         self.of_output, self.of_local = _Residual(output, units), _Residual(local, units)
+        sides = [nn.Linear(units, 1), nn.Linear(units, 1, bias=False)] if scaled else []
+        self.offsets = nn.ModuleList(sides)
 
     def embedded(self, features: Features) -> tuple[Tensor, Tensor]:
-        """Return anchors (n, units) and partners (n, places, units)."""
-        return self.of_output(features.output), self.of_local(features.local)
+        """Return anchors (n, r) and partners (n, places, r), whose inner products are scores."""
+        anchors, partners = self.of_output(features.output), self.of_local(features.local)
+        if not self.offsets:
+            return anchors, partners
+        of_image, of_place = self.offsets
+        calm, one = anchors / math.sqrt(anchors.shape[-1]), torch.ones_like
+        return (
+            torch.cat([calm, of_image(anchors), one(anchors[:, :1])], dim=-1),
+            torch.cat([partners, one(partners[..., :1]), of_place(partners)], dim=-1),
+        )
 
     def forward(self, features: Features, strangers: Tensor | None) -> tuple[Tensor, ...]:
         """Return scores (n, places) and (n, k, places), or the table (n, n, places) of all pairs.
