@@ -89,6 +89,35 @@ def test_rows_of_a_cell_are_the_same_wherever_it_is_run():
     assert [r["estimate"] for r in once] == [r["estimate"] for r in again]
 
 
+def test_precision_is_told_and_hardly_changes_what_is_read():
+    cells = replace(TINY, precision="bfloat16").cells()
+    assert {cell["training"] for cell in cells} == {*_TRAINED, "gm"}
+    (low,) = matching(cells, ["training=infonce", "truth=2"])
+    before = torch.get_float32_matmul_precision()
+    (row,) = run_gaussian(low)
+    assert torch.get_float32_matmul_precision() == before
+    assert row["method"] == "infonce(bfloat16)"
+    (full,) = run_gaussian({key: low[key] for key in low if key != "precision"})
+    assert 0 < abs(row["estimate"] - full["estimate"]) < 0.05
+    assert place_of("smile(tau=1)(bfloat16)") == place_of("smile(tau=1)")
+    with pytest.raises(DataError, match="float32 or bfloat16"):
+        GaussianStudy(precision="float16")
+
+
+def test_rows_of_both_precisions_are_taken_up_side_by_side(tmp_path):
+    experiment = EXPERIMENTS["gaussian"]
+    only = ["training=demi(0.25)", "truth=2"]
+    full = matching(TINY.cells(), only)
+    low = matching(replace(TINY, precision="bfloat16").cells(), only)
+    run_paper("gaussian", experiment, Sweep(full, run_gaussian), tmp_path)
+    both = run_paper("gaussian", experiment, Sweep(low, run_gaussian), tmp_path)
+    assert {row["method"] for row in both} == {"demi(alpha=0.25)", "demi(alpha=0.25)(bfloat16)"}
+    for file in tmp_path.glob("*.sqlite*"):
+        file.unlink()
+    for cells in (low, full):
+        assert len(run_paper("gaussian", experiment, Sweep(cells, None), tmp_path)) == 2
+
+
 def test_the_settings_are_those_of_the_paper():
     for training, batch, negatives, epochs in [
         ("demi", 32, 1, 10),  # 32 joint and 32 unpaired examples; 20 epochs of half the pairs

@@ -191,6 +191,24 @@ def test_slopes_next_to_nothing_are_left_out(monkeypatch, truth, steps, few):
     assert error < 10 * torch.finfo(torch.float32).eps  # bits apart, as sums in another order are
 
 
+@pytest.mark.parametrize(("truth", "steps"), [(30.0, 2500), (2.0, 20)])
+def test_where_torch_may_multiply_in_bfloat16_so_do_tables(truth, steps):
+    before = torch.get_float32_matmul_precision()
+    found = {}
+    for precision in ("highest", "medium"):
+        critic, _, batch = trained(truth, steps)
+        x, y = (torch.as_tensor(a).float() for a in gaussian(20, truth).sample(4_000, seed=0))
+        torch.set_float32_matmul_precision(precision)
+        try:
+            loss = batch_loss(critic, x, y, InfoNCE())(batch)
+        finally:
+            torch.set_float32_matmul_precision(before)
+        found[precision] = torch.cat([g.flatten() for g in gradients(critic, loss)])
+    assert found["medium"].dtype == torch.float32
+    error = (found["medium"] - found["highest"]).norm() / found["highest"].norm()
+    assert 1e-4 < error < 0.1  # of eight bits; at the start joint and unpaired nearly cancel
+
+
 def test_without_a_slope_the_gradient_of_a_table_is_zero():
     critic, x, y = MLPCritic((3,), (2,), (8,)), normal(N, 3).float(), normal(N, 2, seed=1).float()
     loss = all_pairs_loss(critic, lambda joint, product: 0 * (joint.sum() + product.sum()))(x, y)

@@ -65,16 +65,27 @@ SILU = Activation(silu, torch.ops.aten.silu_backward)
 
 
 class Layers:
-    """A fully connected network, whose last pass is remembered until it is pulled back."""
+    """A fully connected network, whose last pass is remembered until it is pulled back.
 
-    def __init__(self, layers: nn.Sequential, activation: Activation):
+    Args:
+        layers: The network.
+        activation: Between its layers.
+        dtype: To compute in, where that is not the one of the weights.
+    """
+
+    def __init__(
+        self, layers: nn.Sequential, activation: Activation, dtype: torch.dtype | None = None
+    ):
         self.weights = list(layers.parameters())
         flat = [w.detach() for w in self.weights]  # the same numbers, of which no graph is made
-        self.pairs = list(zip(flat[::2], flat[1::2], strict=True))
+        self.own = list(zip(flat[::2], flat[1::2], strict=True))
+        self.pairs, self.dtype = self.own, dtype
         self.activation = activation
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Return the output (n, k') of inputs (n, k)."""
+        if self.dtype is not None:
+            self.pairs = [(w.to(self.dtype), b.to(self.dtype)) for w, b in self.own]
         self.seen, self.inputs = [inputs], []  # by each layer, by each activation
         for weight, bias in self.pairs[:-1]:
             self.inputs.append(torch.addmm(bias, self.seen[-1], weight.T))

@@ -45,6 +45,10 @@ def gaussian(
     only: Only = None,
     reps: Reps = None,
     scale: Scale = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="Of products in training: float32, or bfloat16, where that is faster."),
+    ] = None,
     jobs: Jobs = None,
     cluster: Cluster = None,
     as_json: Json = False,
@@ -53,7 +57,8 @@ def gaussian(
 
     deminat paper gaussian --only d=20 --only n=32000 --reps 2
     """
-    _run("gaussian", out, only, as_json, {"reps": reps, "scale": scale}, _sweeping(jobs, cluster))
+    changed = {"reps": reps, "scale": scale, "precision": precision}
+    _run("gaussian", out, only, as_json, changed, _sweeping(jobs, cluster))
 
 
 @paper.command()

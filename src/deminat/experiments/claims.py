@@ -78,7 +78,8 @@ def _points(rows: Sequence[Row]) -> list[_Point]:
     found: dict[tuple[str, int, int, float], dict[str, list[float]]] = {}
     for r in rows:
         methods = found.setdefault((r["kind"], r["d"], r["n"], r["truth"]), {})
-        methods.setdefault(r["method"], []).append(r["error"])
+        method = r["method"].removesuffix("(bfloat16)")
+        methods.setdefault(method, []).append(r["error"])
     return [
         _Point(*key, {method: float(np.mean(errors)) for method, errors in methods.items()})
         for key, methods in found.items()

@@ -217,7 +217,7 @@ def _colours(rows: Sequence[Row]) -> dict[str, str]:
 
 def place_of(method: str) -> int:
     """Return where a method stands among all; by its name alone, if its settings are unknown."""
-    names = list(COLOURS)
+    names, method = list(COLOURS), method.removesuffix("(bfloat16)")
     return names.index(method if method in COLOURS else method.partition("(")[0])
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["EXPERIMENTS", "Experiment", "Study", "read_rows", "run_paper"]
 
 _CURVE = ["step", "estimate"]  # columns that hold one point a line
+_SOMETIMES = {"precision"}  # what cells of an experiment may have or not
 
 
 class Study(Protocol):
@@ -136,10 +137,12 @@ def _take_up(store: Store, path: Path, keys: list[str]) -> None:
     if not path.exists():
         return
     cells: dict[str, tuple[Cell, list[Row]]] = {}
+    always = set(keys) - _SOMETIMES
     for row in read_rows(path):
-        if not row.keys() >= set(keys):
+        if not row.keys() >= always:
             raise DataError(f"{printable(path, 300)} is not of this experiment: move it away")
-        cell = {key: row[key] for key in keys}
+        sometimes = {key for key in _SOMETIMES if row.get(key) is not None}
+        cell = {key: row[key] for key in always | sometimes}
         cells.setdefault(key_of(cell), (cell, []))[1].append(row)
     store.add_all(list(cells.values()))
 
