@@ -280,6 +280,22 @@ def test_groups_and_order_are_columns(tmp_path):
     assert done.exit_code == 0
 
 
+def test_rows_whose_order_means_nothing_may_be_sorted(tmp_path):
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.normal(size=200))
+    pl.DataFrame({"x": x, "y": x + rng.normal(size=200)}).write_csv(tmp_path / "sorted.csv")
+    words = "estimate", tmp_path / "sorted.csv", "--x", "x", "--y", "y", "--method", "gaussian"
+    assert "--order none" in invoke(*words).stderr
+    assert "autocorrelated" not in invoke(*words, "--order", "none").stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_behind_stdout_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([DEMINAT, "tasks"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "error: the output: No space left on device\n")
+
+
 def test_groups_of_two_files_are_refused(tmp_path):
     for name in "xy":
         np.save(tmp_path / f"{name}.npy", np.arange(30.0))

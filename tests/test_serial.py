@@ -65,6 +65,7 @@ def test_order_or_groups_silence_the_warning_and_copies_do_not_cause_it():
     x, y = wandering(400, 0), wandering(400, 1)
     codes = lambda sample: [w.code for w in sample.warnings]  # noqa: E731
     assert codes(as_sample(x, y)) == ["autocorrelated"]
+    assert codes(as_sample(x, y, order=False)) == []
     assert codes(as_sample(x, y, order=True)) == ["slow"]
     assert codes(as_sample(x, y, groups=np.arange(400) // 50)) == []
     rng = np.random.default_rng(0)

@@ -73,7 +73,8 @@ def estimate(
         groups: (n,) rows of one group, such as a subject's, are never on both sides of a split
             nor taken for unpaired; every fold needs two groups or more.
         order: (n,) times, or `True` if rows are in the order of time: they are split by blocks,
-            with gaps between them.
+            with gaps between them. `False` if rows were sorted by something that means nothing:
+            that neighbours are alike is then no matter.
         max_rows: Of more rows, so many are drawn at random by the seed (of a series, one stretch),
             which `.warnings` tells; by default 200,000, or fewer if they are wider than 671 values.
             Rows of a memory-mapped array that are not drawn are not read into memory.

@@ -120,7 +120,8 @@ def as_sample(
         x: Array, tensor, frame, series or list; (n,), (n, d) or (n, c, h, w).
         y: The same number of rows.
         groups: (n,) numbers or names, equal for rows that belong together, such as a subject's.
-        order: (n,) times, or `True` if rows are in the order of time.
+        order: (n,) times; `True` if rows are in the order of time, `False` if their order means
+            nothing, so that neighbours may be alike.
         nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
         least: The smallest usable number of pairs.
         max_rows: Of more rows, so many are drawn; `None` for as many as `rows` says.
@@ -242,14 +243,21 @@ def _checked(
         x[finite], y[finite], x_names, y_names, dropped=dropped, warnings=warnings, rows=rows
     )
     if times is None:
-        return _with_groups(sample, grouped)
+        meaningless = drawn.order is not None  # order=False says so
+        return _with_groups(sample, grouped, look=not meaningless)
     return _in_time(sample, times, drawn.order, finite)
 
 
-def _with_groups(sample: Sample, groups: NDArray[np.int64] | None) -> Sample:
-    """Return the sample with rows that belong together labelled, copies among them."""
+def _with_groups(sample: Sample, groups: NDArray[np.int64] | None, look: bool) -> Sample:
+    """Return the sample with rows that belong together labelled, copies among them.
+
+    Args:
+        sample: Of rows without an order in time.
+        groups: (n,) of its rows.
+        look: Whether to look for rows that are like their neighbours.
+    """
     copies, told = label_copies(sample.x, sample.y)
-    if groups is None:
+    if groups is None and look:
         told += serial_cautions(*_without_copies(sample.x, sample.y, copies))
     labels, warnings = joined(groups, copies), sample.warnings + told
     return replace(sample, labels=labels, copies=copies, warnings=warnings)

@@ -42,7 +42,7 @@ def serial_cautions(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Cau
         "each row is like the one before, on both sides (rank correlations "
         f"{alike[0]:.2f} and {alike[1]:.2f}), so that rows are not independent",
         "Pass order=True (--order rows) if rows are in the order of time, groups= (--groups) if "
-        "they come in groups; shuffle the rows if they were merely sorted",
+        "they come in groups, order=False (--order none) if they were merely sorted",
     )
     return (told,)
 

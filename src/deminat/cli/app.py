@@ -15,6 +15,7 @@ from .screen import say
 __all__ = ["app", "main"]
 
 _INTERRUPTED = 128 + signal.SIGINT
+_STDOUT = 1
 # Libraries make hundreds of thousands of objects that stay to the end. To look for rubbish among
 # them, as often as usual while they are loaded and once more at the end, takes a second in all.
 _RARELY = 50_000  # new objects between two looks
@@ -35,6 +36,11 @@ def main() -> None:
         app(standalone_mode=True)
     except (DataError, TrainingError, ValueError) as error:
         say(f"error: {error}")
+        sys.exit(2)
+    except OSError as error:  # such as a full disk behind stdout, whose rest has nowhere to go
+        say(f"error: {error.filename or 'the output'}: {error.strerror or error}")
+        with _nowhere() as nowhere:
+            os.dup2(nowhere.fileno(), _STDOUT)
         sys.exit(2)
     except RuntimeError as error:
         if not isinstance(error.__cause__, KeyboardInterrupt):

@@ -109,7 +109,10 @@ Groups = Annotated[
 ]
 Order = Annotated[
     str | None,
-    typer.Option(help="Column of times: numbers or ISO 8601; 'rows' if rows are in order."),
+    typer.Option(
+        help="Column of times: numbers or ISO 8601; 'rows' if rows are in the order of time, "
+        "'none' if their order means nothing."
+    ),
 ]
 MaxRows = Annotated[
     int | None,

@@ -10,7 +10,7 @@ from .screen import say
 
 __all__ = ["beside", "sides"]
 
-_ROWS = "rows"  # what --order calls the order of the file
+_ORDERS = {None: None, "rows": True, "none": False}  # what --order may be but a column of times
 
 
 def sides(
@@ -83,10 +83,9 @@ def beside(
     """Return groups and order, from columns of the file."""
     from .. import files
 
-    if y_file is not None and (groups is not None or order not in (None, _ROWS)):
+    if y_file is not None and (groups is not None or order not in _ORDERS):
         raise DataError("--groups and --order name columns of one file; put x and y into one")
-    times = None if order in (None, _ROWS) else files.scan_times(file, str(order))
     return {
         "groups": None if groups is None else files.scan_labels(file, groups),
-        "order": True if order == _ROWS else times,
+        "order": _ORDERS[order] if order in _ORDERS else files.scan_times(file, str(order)),
     }

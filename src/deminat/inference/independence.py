@@ -74,7 +74,8 @@ def independence_test(
         given: z, the same number of rows: test whether x tells anything about y beyond what z
             tells. That test is not exact: it is as good as regressions on z are.
         groups: (n,) rows of one group, such as a subject's, are moved together.
-        order: (n,) times, or `True` if rows are in the order of time.
+        order: (n,) times; `True` if rows are in the order of time, `False` if their order means
+            nothing.
         max_rows: As of `estimate`.
         permutations: How many to compare with, at least 20; with `order` it does nothing.
         seed: One seed gives one answer.
