@@ -266,6 +266,13 @@ def test_errors_beyond_any_truth_do_not_hide_the_others():
     assert [text.get_text() for text in ax.texts] == [""]
 
 
+def test_a_table_that_the_paper_has_not_is_left_blank():
+    row = {"kind": "normal", "d": 50, "n": 100, "truth": 10.0, "method": "demi", "error": 1.0}
+    panels = draw_gaussian([row, {**row, "kind": "cubic"}, {**row, "d": 100}]).axes
+    assert [bool(ax.get_title()) for ax in panels] == [True, True, True, False]
+    assert [bool(ax.get_xlabel()) for ax in panels] == [False, True, True, False]
+
+
 def test_figures_show_what_there_is():
     curve = {"method": "demi", "truth": 10.0, "step": [0, 1, 2], "estimate": [1.0, 2.0, 9.0]}
     figure = draw_longrun([curve, {**curve, "method": "smile(tau=1)"}])
