@@ -45,11 +45,10 @@ from .fitting import (
 from .history import Callback
 from .inputs import LEAST_PAIRS, Sample, as_sample
 from .objectives import DEMI, JSD, InfoNCE, Objective
-from .reference import Frames, Start, StartFactory, choose_start
+from .reference import Start, StartFactory, choose_start
 from .results import MIResult
 from .scores import Scores, held_out_loss, read
-from .screening import related_columns
-from .stages import Course, Lesson, Stage, grow
+from .stages import Course, Lesson, grow, stages_for
 from .training import EarlyStopping, History, Progress, Training, one_thread
 from .transforms import Standardize, Transform, Views
 
@@ -251,9 +250,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Return (n, r) of x and of y, whose inner products are scores, of a separable critic."""
         critic, (x, y) = self.critic_, self.scales_(sample)
         if isinstance(critic, ClosedForm) and critic.components == 1:
-            return x[:, -critic.columns :].double().numpy(), y[
-                :, -critic.columns :
-            ].double().numpy()
+            left, right = x[:, -critic.columns :], y[:, -critic.columns :]
+            return left.double().numpy(), right.double().numpy()
         if not is_separable(critic):
             raise ValueError("only a separable critic has halves")
         with one_thread(), torch.no_grad():
@@ -291,7 +289,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         critic = self.critic(_shape(x, halves), _shape(y, halves))
         lesson = Lesson(x, y, labels_of(sample), self._judges(held, is_separable(critic)))
         course = Course(self.objective.trains_as, self.training, self.seed, self.deadline_)
-        if is_separable(critic) and (stages := self._stages(sample)):
+        if is_separable(critic) and (stages := stages_for(self.scales_, sample)):
             return grow(self.critic, stages, lesson, halves, course, progress)
         critic = StartedCritic(critic, halves) if halves else critic
         return critic, course.teach(critic, lesson, progress)
@@ -301,24 +299,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         start = start.refit(sample.x, sample.y)
         self.scales_ = Scales.fit(Standardize, sample, start)
         self.critic_ = ClosedForm(start.components, self.scales_.halves)
-
-    def _stages(self, sample: Sample) -> list[Stage]:
-        """Return what networks are to see, one after the other; nothing if there is no choice."""
-        x_map, y_map = self.scales_.x_map, self.scales_.y_map
-        if not (isinstance(x_map, Views) and isinstance(y_map, Views)):
-            return []
-        if sample.x.ndim > 2 or sample.y.ndim > 2:
-            return []
-        frames = self.scales_.start.frames if self.scales_.start else Frames()
-        x, y = frames.of_x(sample.x), frames.of_y(sample.y)
-        nothing, everything = _mask(x, y), _mask(x, y, fill=True)
-        related = related_columns(x, y)
-        chosen = [("lengths", nothing)]
-        if related[0].any() and not (related[0].all() and related[1].all()):
-            chosen.append((f"{related[0].sum()} + {related[1].sum()} columns", related))
-        chosen.append(("all columns", everything))
-        seen = [(name, x_map.columns(a), y_map.columns(b)) for name, (a, b) in chosen]
-        return [Stage(name, torch.from_numpy(a), torch.from_numpy(b)) for name, a, b in seen]
 
     def _judges(
         self, held: Sample | None, separable: bool
@@ -348,9 +328,3 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 def _shape(a: torch.Tensor, halves: int) -> tuple[int, ...]:
     """Return the shape of one row, without the halves of a start."""
     return (a.shape[1] - halves,) if halves else tuple(a.shape[1:])
-
-
-def _mask(
-    x: NDArray[np.float64], y: NDArray[np.float64], fill: bool = False
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    return np.full(x.shape[1], fill), np.full(y.shape[1], fill)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -28,12 +29,17 @@ from .critics import (
     joint_scores,
     product_scores,
 )
+from .fitting import Scales
 from .gradients import batch_loss
+from .inputs import Sample
 from .objectives import DEMI, Objective
 from .pairs import batches
+from .reference import Frames
+from .screening import related_columns
 from .training import History, Progress, Training, share_of, train
+from .transforms import Views
 
-__all__ = ["Course", "Lesson", "Stage", "grow"]
+__all__ = ["Course", "Lesson", "Stage", "grow", "stages_for"]
 
 Columns = Callable[[Tensor], Tensor]  # some of a table
 
@@ -187,6 +193,27 @@ class Stage:
     name: str
     x: Tensor
     y: Tensor
+
+
+def stages_for(scales: Scales, sample: Sample) -> list[Stage]:
+    """Return what networks are to see, one after the other; nothing if there is no choice."""
+    x_map, y_map = scales.x_map, scales.y_map
+    if not (isinstance(x_map, Views) and isinstance(y_map, Views)):
+        return []
+    if sample.x.ndim > 2 or sample.y.ndim > 2:
+        return []
+    frames = scales.start.frames if scales.start else Frames()
+    x, y = frames.of_x(sample.x), frames.of_y(sample.y)
+    nothing, everything = (
+        [np.full(side.shape[1], seen) for side in (x, y)] for seen in (False, True)
+    )
+    related = related_columns(x, y)
+    chosen = [("lengths", nothing)]
+    if related[0].any() and not (related[0].all() and related[1].all()):
+        chosen.append((f"{related[0].sum()} + {related[1].sum()} columns", [*related]))
+    chosen.append(("all columns", everything))
+    seen = [(name, x_map.columns(a), y_map.columns(b)) for name, (a, b) in chosen]
+    return [Stage(name, torch.from_numpy(a), torch.from_numpy(b)) for name, a, b in seen]
 
 
 def grow(
