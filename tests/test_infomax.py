@@ -83,6 +83,20 @@ class TestLosses:
         alone = loss(joint[:, 0], product[:, :, 0])
         assert alone == pytest.approx(float(loss(table[:, :, 0])))
 
+    def test_normalised_scores_do_not_depend_on_what_anchors_add(self, objective):
+        table = table_of(*embeddings()).detach()
+        louder = table + torch.randn(N, 1, 1, dtype=table.dtype)
+        loss = InfoMaxLoss(objective, normalise=True).eval()
+        assert loss(louder) == pytest.approx(float(loss(table)))
+        assert loss.estimate(louder) == pytest.approx(float(loss.estimate(table)))
+        plain = InfoMaxLoss(objective).eval()
+        if isinstance(objective, InfoNCE):  # which never did
+            assert loss(table) == pytest.approx(float(plain(table)))
+        rows = torch.arange(N)
+        others = torch.stack([table[i, rows != i].exp().mean() for i in rows])
+        by_hand = table - others.log()[:, None, None]
+        assert loss(table) == pytest.approx(float(by_definition(objective, by_hand)))
+
     def test_tiles_change_nothing(self, objective, monkeypatch):
         anchors, partners = embeddings()
         whole = InfoMaxLoss(objective)(table_of(anchors, partners))

@@ -112,7 +112,8 @@ def infomax(
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Instead of 100.")] = None,
     critic: Annotated[
-        str | None, typer.Option(help="dot, as the paper's; scaled, which learns faster; concat.")
+        str | None,
+        typer.Option(help="dot, as the paper's; scaled or normalised, which learn faster; concat."),
     ] = None,
     units: Annotated[int | None, typer.Option(min=1, help="Of the critic, 2,048.")] = None,
     negatives: Annotated[

@@ -43,8 +43,10 @@ TRAINED: dict[str, tuple[Objective, ...]] = {
 CRITICS: dict[str, Callable[..., nn.Module]] = {
     "dot": DotCritic,
     "scaled": partial(DotCritic, scaled=True),
+    "normalised": partial(DotCritic, scaled=True),
     "concat": ConcatCritic,
 }
+_NORMALISED = {"normalised"}  # by the strangers of each anchor
 DATASETS: dict[str, tuple[Callable[..., Any], int]] = {  # with the number of classes
     "cifar10": (datasets.cifar10, 10),
     "cifar100": (datasets.cifar100, 100),
@@ -138,7 +140,8 @@ class EncoderRun:
         images, batch = self.test_set[0][:_READ], self.cell["batch"]
         batches = torch.split(images, batch)[: len(images) // batch]
         tables = [self.model.scores(scaled(some.to(self.device))) for some in batches]
-        return {o.name: _mean_estimate(o, tables) for o in self.objectives}
+        normalise = self.model.loss.normalise
+        return {o.name: _mean_estimate(o, tables, normalise) for o in self.objectives}
 
     def _accuracies(self, epoch: int) -> dict[str, float | None]:
         """Return the share of test images that probes classify rightly, if they are due."""
@@ -225,8 +228,8 @@ class _Supervised(nn.Module):
         return accuracy(self.probe, conv, labels.to(conv.device))
 
 
-def _mean_estimate(objective: Objective, tables: list[Tensor]) -> float:
-    reading = InfoMaxLoss(objective, gather=False)
+def _mean_estimate(objective: Objective, tables: list[Tensor], normalise: bool) -> float:
+    reading = InfoMaxLoss(objective, normalise=normalise, gather=False)
     return float(torch.stack([reading.estimate(table) for table in tables]).mean())
 
 
@@ -236,7 +239,8 @@ def _model(cell: Cell, classes: int) -> DeepInfoMax | _Supervised:
         convolutions = nn.Sequential(encoder.near, encoder.far)
         return _Supervised(convolutions, Probe(CONV * 4 * 4, classes))
     critic = CRITICS[cell["critic"]](units=cell["units"])
-    return DeepInfoMax(encoder, critic, InfoMaxLoss(objectives[0]))
+    loss = InfoMaxLoss(objectives[0], normalise=cell["critic"] in _NORMALISED)
+    return DeepInfoMax(encoder, critic, loss)
 
 
 def _images(read: Callable[..., Any], split: str, cell: Cell) -> tuple[Tensor, Tensor]:

@@ -41,7 +41,7 @@ class InfoMaxStudy:
         dataset: Images and labels.
         trainings: What to train by.
         epochs: Of the encoder.
-        critic: `dot`, `scaled` or `concat`.
+        critic: `dot`, `scaled`, `normalised` (scaled, see `InfoMaxLoss`) or `concat`.
         units: Of the critic; 2,048 in the original.
         negatives: Other images that each is scored with; 0 for all of its batch.
         batch: Images a step, of all processes together.

@@ -21,6 +21,7 @@ References:
     maximization. Liao et al. (2020), section 3.2.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -36,24 +37,29 @@ _AT_ONCE = 1 << 24  # scores that are in memory together
 
 
 class InfoMaxLoss(nn.Module):
-    """An objective as a loss to minimise, over tables of scores, scores of pairs, or embeddings.
+    r"""An objective as a loss to minimise, over tables of scores, scores of pairs, or embeddings.
 
     It is a module because MINE keeps a moving average, which belongs into a checkpoint. Scores of
     low precision are turned into float32 first.
 
     Args:
         objective: What to train by. One of your own must be a mean over anchors.
+        normalise: Take off each anchor's scores the log of the mean of exp f over its strangers.
+            The log ratio has mean 1 there, $E_{p(y)}[e^{f(x, y)}] = 1$ for every x; so the critic
+            need not learn it. To InfoNCE it makes no difference.
         gather: Take the loss over all processes, if `torch.distributed` is initialised.
     """
 
     log_average: Tensor
 
-    def __init__(self, objective: Objective | None = None, *, gather: bool = True):
+    def __init__(
+        self, objective: Objective | None = None, *, normalise: bool = False, gather: bool = True
+    ):
         super().__init__()
         self.objective = DEMI() if objective is None else objective
         if getattr(self.objective, "draw", False):
             raise ValueError("DEMI(draw=True) draws single examples; a table wants draw=False")
-        self.gather = gather
+        self.normalise, self.gather = normalise, gather
         self.register_buffer("log_average", torch.tensor(torch.nan))
 
     def forward(self, scores: Tensor, product: Tensor | None = None) -> Tensor:
@@ -88,7 +94,7 @@ class InfoMaxLoss(nn.Module):
     @torch.no_grad()
     def estimate(self, scores: Tensor, product: Tensor | None = None) -> Tensor:
         """Return mutual information in nats, mean over locations; arguments as of `forward`."""
-        joint, others = self._parts(scores, product)
+        joint, others = self._levelled(*self._parts(scores, product))
         return self.objective.estimate(joint.T, others).mean()
 
     def _parts(self, scores: Tensor, product: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -118,8 +124,16 @@ class InfoMaxLoss(nn.Module):
         joint, others = parted(_precise(table))
         return joint.reshape(len(joint), -1), others.flatten(1)
 
+    def _levelled(self, joint: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores whose exp is 1 in the mean over the strangers of each anchor, if wanted."""
+        if not self.normalise:
+            return joint, others
+        level = others.logsumexp(1, keepdim=True) - math.log(others.shape[1])
+        return joint - level, others - level
+
     def _each(self, joint: Tensor, others: Tensor) -> Tensor:
         """Return (n, ...): what each anchor contributes."""
+        joint, others = self._levelled(joint, others)
         if isinstance(self.objective, MINE):
             return torch.stack([joint.mean(1), log_mean_exp(others[:, None])], dim=1)
         return self.objective.loss(joint, others[:, None])
