@@ -128,6 +128,7 @@ def test_a_trained_method_runs_and_its_seed_decides(tmp_path):
         (["{table}", "--x", "raf"], "--y"),
         (["{table}", "{table}", "--x", "raf", "--y", "mek"], "two files"),
         (["{table}", "--x", "raf", "--y", "mek", "--folds", "1"], "folds must be at least 2"),
+        (["{table}", "--x", "raf", "--y", "mek", "--folds", "0"], "folds must be at least 2"),
         (["{table}", "--x", "raf", "--y", "mek", "--report", "no/r.html"], "write no/r.html"),
     ],
 )

@@ -1,6 +1,7 @@
 """Information and independence given a third: exact values, levels, power, and the command."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ import deminat
 from deminat import DataError
 from deminat.cli import app
 from deminat.inputs import as_samples_given
+from deminat.report import render
 
 N = 1_500
 
@@ -144,3 +146,17 @@ def test_a_report_says_what_is_known(tmp_path):
     result = deminat.estimate(frame["dose"], frame["pulse"], given=frame["age"], method="gaussian")
     page = result.to_html()
     assert "about pulse beyond what age tells" in page
+
+
+def test_the_report_of_a_difference_names_what_is_known_and_shows_what_was_learnt():
+    x, y, z, _ = triple("common", n=600)
+    frames = (pl.DataFrame({name: a}) for name, a in (("dose", x), ("pulse", y), ("age", z)))
+    x, y, z = frames
+    page = render([deminat.estimate(x, y, given=z, preset="quick", folds=2)])
+    assert "<title>dose and pulse given age:" in page
+    assert "They are of dose with pulse and age." in page
+    assert "trains nothing" not in page
+    (nothing,) = deminat.compare(x, y, given=z, methods=["gaussian"])
+    assert "gaussian trains nothing" in render([nothing])
+    hidden = replace(nothing, mi=-0.01, p_value=0.001)
+    assert "shown, by a test that sees what the critics do not (p = 0.001)" in render([hidden])

@@ -235,7 +235,7 @@ def test_a_header_of_numbers_as_pandas_writes_it_is_no_row(put, text, rows):
 
 
 def test_words_for_missing_values_are_nan(put):
-    words = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?", "-", " NA "]
+    words = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?", "-", " NA ", "NULL", "#N/A", "."]
     text = "a,b,c\n" + "".join(f"{word},2,{word}\n" for word in words) + "1,2,u\n"
     x, y = map(values, read(put("t.csv", text), "a", "b"))
     assert np.isnan(x[:-1]).all()

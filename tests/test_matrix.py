@@ -203,7 +203,8 @@ def test_the_command_shows_intervals_and_warnings_under_their_names(tmp_path, mo
     assert lines[0] == ["x", "y", "nats", "low", "high", "p", "q", "warnings"]
     assert ["a", "c", "0.500", "0.250", "0.750", "0.001", "0.002", "range"] in lines
     assert ["a", "d", "0.500", "0.001", "0.002"] in lines
-    assert ["a", "e", "too", "few"] in lines
+    assert ["a", "e", "not", "estimated"] in lines
+    assert "1 of the pairs are not estimated, the first for this: too few" in result.stderr
 
 
 @pytest.fixture

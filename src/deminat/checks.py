@@ -85,6 +85,7 @@ def check(
     groups: Any = None,
     order: Any = None,
     max_rows: int | None = None,
+    n_jobs: int = 1,
     budget: float | None = None,
     progress: Progress | None = None,
 ) -> tuple[MIResult, list[Check]]:
@@ -107,13 +108,14 @@ def check(
             folds=folds,
             seed=seed,
             max_rows=len(sample),
+            n_jobs=n_jobs,
             budget=None if budget is None else budget / count,
             progress=share_of(progress, i, count),
             **about,
         )
 
     groups = None if sample.labels is sample.copies else sample.labels
-    about = {"groups": groups, "order": sample.times}
+    about = {"groups": groups, "order": order if sample.times is None else sample.times}
     base = measured((sample.x, sample.y), 0, **about)
     base = replace(base, warnings=tuple(dict.fromkeys(sample.warnings + base.warnings)))
     found = []

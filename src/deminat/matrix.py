@@ -183,7 +183,7 @@ def _estimated(columns: Columns, cell: Cell) -> list[Row]:
             "p_value": result.p_value,
             "lower_bound": result.lower_bound,
             "n": result.n,
-            "warnings": " ".join(w.code for w in result.warnings),
+            "warnings": " ".join(dict.fromkeys(w.code for w in result.warnings)),
             "error": "",
         }
     ]

@@ -125,7 +125,7 @@ class MIResult:
         if self.lower_bound is not None:
             line += f"  at least {nats_to(unit, self.lower_bound):.3f}"
         line += f"  n={self.n}  {self.method}"
-        codes = ", ".join(w.code for w in self.warnings)
+        codes = ", ".join(dict.fromkeys(w.code for w in self.warnings))
         return f"{line}  warnings: {codes}" if codes else line
 
     def __str__(self) -> str:
@@ -253,7 +253,7 @@ class IndependenceResult:
 
     def __str__(self) -> str:
         line = f"{shown_p(self.p_value)}  n={self.n}  {self.compared}"
-        codes = ", ".join(w.code for w in self.warnings)
+        codes = ", ".join(dict.fromkeys(w.code for w in self.warnings))
         return f"{line}  warnings: {codes}" if codes else line
 
     def to_dict(self) -> dict[str, Any]:

@@ -136,8 +136,8 @@ def cautions(mi: float, n: int) -> tuple[Caution, ...]:
         found.append(
             Caution(
                 "negative",
-                "the estimate is below 0, which mutual information never is: on pairs that "
-                "were not trained on, noise reads as likely below 0 as above",
+                "the estimate is below 0, which mutual information never is: what there is, is "
+                "less than the error of the method",
                 "Read it as near 0; whether there is anything at all, a p-value tells",
             )
         )

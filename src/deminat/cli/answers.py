@@ -130,7 +130,7 @@ def estimate(
     _show(results, unit, as_json)
     if save is not None:
         finished(results[0], save)
-    write(results, (x_side, y_side), pointwise, figure)
+    write(results, (x_side, y_side), pointwise, figure, unit)
     if report is not None:
         _report(report, results, unit, context)
 
@@ -196,6 +196,7 @@ def check(
     folds: Folds = 5,
     seed: Seed = 0,
     nan: Skip = Nan.RAISE,
+    jobs: Jobs = None,
     budget: Annotated[
         float | None, typer.Option(help="Seconds to take at most, for all estimates together.")
     ] = None,
@@ -220,6 +221,7 @@ def check(
             folds=folds,
             seed=seed,
             nan=nan.value,
+            n_jobs=jobs or -1,
             budget=budget,
             progress=share,
             max_rows=max_rows,
@@ -245,7 +247,7 @@ def _helpers(
     from ..workers import standing_by
 
     trained = set(methods or [Method.DEMI]).difference(UNTRAINED)
-    count = min(effective_n_jobs(jobs or -1), folds) if trained else 1
+    count = max(1, min(effective_n_jobs(jobs or -1), folds)) if trained else 1
     return standing_by(count, "deminat.api")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import DataError, printable
+from .options import Unit
 from .screen import say
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ def check_places(pointwise: Path | None, figure: Path | None) -> None:
 
 
 def write(
-    results: list["MIResult"], sides: tuple[Any, Any], pointwise: Path | None, figure: Path | None
+    results: list["MIResult"],
+    sides: tuple[Any, Any],
+    pointwise: Path | None,
+    figure: Path | None,
+    unit: Unit,
 ) -> None:
     """Write the rows and their nats, and draw them, where asked."""
     if pointwise is None and figure is None:
@@ -50,20 +55,22 @@ def write(
         from ..pointwise import save, table
 
         save(pointwise, table(results, told))
-        say(f"pointwise: {printable(pointwise, _LONGEST)}{_carried(results[0])}")
+        say(f"pointwise: {printable(pointwise, _LONGEST)}{_carried(results[0], unit)}")
     if figure is not None:
         _draw(figure, results[0], told)
         say(f"figure: {printable(figure, _LONGEST)}")
 
 
-def _carried(result: "MIResult") -> str:
+def _carried(result: "MIResult", unit: Unit) -> str:
     """Return which rows carry the information, in words."""
     if result.half is None:
         return ""
+    from ..results import nats_to
+
     (row, *_), (nats, *_) = result.top(1)
     return (
-        f"; half of the information is in {result.half:.0%} of the rows, most in row {row} "
-        f"({nats:.3f} nats)"
+        f"; half of the information is in {result.half:.0%} of the rows, most in row {row}, "
+        f"counted from 0 ({nats_to(unit.value, nats):.3f} {unit.value})"
     )
 
 

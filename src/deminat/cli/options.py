@@ -97,7 +97,8 @@ X = Annotated[
 Y = Annotated[str | None, typer.Option(help="Columns of y. Of NPZ and HDF5: an array, y.")]
 Categorical = Annotated[str, typer.Option(help="Columns that are categories: a,b.")]
 Folds = Annotated[
-    int, typer.Option(help="Number of critics, each trained without the pairs it scores.")
+    int,
+    typer.Option(help="Number of critics, each trained without the pairs it scores."),
 ]
 Given = Annotated[
     str | None,

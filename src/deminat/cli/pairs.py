@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["matrix"]
 
 _LEVEL = 0.05
+_FAILED = "not estimated"  # the table of the files says why
 
 
 @app.command()
@@ -78,8 +79,13 @@ def matrix(
         typer.echo(json.dumps(result.table.to_dicts(), indent=2))
     else:
         table([_line(row) for row in result.table.sort("mi", descending=True).to_dicts()], False)
-    found, count = len(result.significant(_LEVEL)), len(result.table)
+    failed = result.table["error"].filter(result.table["error"] != "")
+    found, count = len(result.significant(_LEVEL)), len(result.table) - len(failed)
+    if len(failed):
+        say(f"error: {len(failed)} of the pairs are not estimated, the first for this: {failed[0]}")
     say(f"{found} of {count} pairs depend on each other (q <= {_LEVEL:g}); wrote {wrote} in {out}")
+    if not count:
+        raise typer.Exit(2)
 
 
 def _say_left_out(names: list[str]) -> None:
@@ -95,7 +101,12 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
     forms = {"mi": ".3f", "low": ".3f", "high": ".3f", "p_value": ".2g", "q_value": ".2g"}
     shown = ("" if row[key] is None else f"{row[key]:{form}}" for key, form in forms.items())
     numbers = dict(zip(("nats", "low", "high", "p", "q"), shown, strict=True))
-    return {"x": row["x"], "y": row["y"], **numbers, "warnings": row["error"] or row["warnings"]}
+    return {
+        "x": row["x"],
+        "y": row["y"],
+        **numbers,
+        "warnings": _FAILED if row["error"] else row["warnings"],
+    }
 
 
 def _write(result: "PairwiseResult", out: Path) -> str:

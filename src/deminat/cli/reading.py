@@ -10,7 +10,8 @@ from .screen import say
 
 __all__ = ["beside", "sides"]
 
-_ORDERS = {None: None, "rows": True, "none": False}  # what --order may be but a column of times
+# What --order may be but a column of times.
+_ORDERS = {None: None, "rows": True, "none": False, "None": False}
 
 
 def sides(

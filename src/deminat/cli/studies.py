@@ -41,9 +41,9 @@ def tasks(as_json: Json = False) -> None:
 @app.command()
 def doctor(as_json: Json = False) -> None:
     """Show versions, device and threads, and test the estimator in about five seconds."""
-    from ..doctor import examine
-
     with progress("testing") as report_share:
+        from ..doctor import examine  # late: torch takes seconds
+
         report = examine(report_share)
     if as_json:
         typer.echo(json.dumps(report, indent=2))

@@ -97,7 +97,8 @@ def read(
     Returns:
         Two sides of n rows, three with `given`: for a table a polars frame, Float64 and, where a
         column is categorical, Enum; for .npy and .npz the array as it is stored. What is missing
-        is NaN, or null in a categorical column; in text, so are NA, N/A, NaN, null, None, ? and -.
+        is NaN, or null in a categorical column; in text, so are NA, N/A,
+        NaN, NULL, None, #N/A, a dot, ? and -.
 
     Raises:
         DataError: If the file cannot be read, or the columns are not there or not numbers.

@@ -29,7 +29,10 @@ __all__ = [
     "squeeze",
 ]
 
-NA_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "None", "?", "-")
+NA_WORDS = (
+    *("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"),
+    *("#N/A", "#NA", "<NA>", ".", "?", "-"),  # of spreadsheets, pandas, statistics packages
+)
 DOT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?", re.A)
 
 # The mark of UTF-32-LE begins with that of UTF-16-LE, so the longer ones come first.

@@ -73,7 +73,7 @@ def beyond(both: MIResult, known: MIResult, sample: Sample, p_value: float | Non
         pointwise,
         (*dict.fromkeys(told), *cautions(mi, len(sample))),
         {
-            "recipe": both.diagnostics.get("recipe", ()),
+            **{key: both.diagnostics.get(key, ()) for key in ("recipe", "steps", "learning")},
             "of_both": both.to_dict(),
             "of_given": known.to_dict(),
         },

@@ -64,6 +64,12 @@ class Words:
         return f"{self.y} beyond what {_names(known, 'z')} tells" if known else self.y
 
     @property
+    def title(self) -> str:
+        """What the report is of."""
+        known = self._run.get("given")
+        return f"{self.x} and {self.y}" + (f" given {_names(known, 'z')}" if known else "")
+
+    @property
     def headline(self) -> str:
         """The answer in a sentence."""
         mi = self.answer.mi
@@ -141,6 +147,12 @@ class Words:
         return "There are none: training went on to its end without looks at held-out pairs."
 
     @property
+    def taught(self) -> str:
+        """What the learning curves are of, where that is not the pair itself."""
+        known = self._run.get("given")
+        return f"They are of {self.x} with {self.y} and {_names(known, 'z')}. " if known else ""
+
+    @property
     def carried(self) -> str:
         """Which pairs carry the information, where there is some."""
         if self.answer.half is None:
@@ -190,7 +202,9 @@ class Words:
             yield f"The standard error is {self.amount(r.standard_error)} ({COVERS})."
         if r.p_value is not None:
             shown = "is shown" if r.p_value < _LEVEL else "is not shown"
-            yield f"Dependence {shown} ({shown_p(r.p_value)})."
+            beyond = ", by a test that sees what the critics do not" if r.mi <= 0 else ""
+            told = beyond if r.p_value < _LEVEL else ""
+            yield f"Dependence {shown}{told} ({shown_p(r.p_value)})."
         correlation = math.sqrt(-math.expm1(-2 * r.mi)) if r.mi > 0 else 0.0
         if 0 < correlation < _CERTAIN:
             yield f"Normal variables of correlation {correlation:.2f} tell as much of each other."
