@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from unittest.mock import patch
 
@@ -501,3 +502,21 @@ def test_the_study_is_the_papers():
             serving(wrong)
     with pytest.raises(DataError, match="dataset must be cifar10 or cifar100"):
         InfoMaxStudy(dataset="imagenet")
+
+
+def test_normalised_scores_stand_beside_the_others_under_a_name_of_their_own():
+    infomax = EXPERIMENTS["infomax"]
+    study = InfoMaxStudy(trainings=("demi(alpha=0.015625)",), epochs=1, critic="scaled")
+    seen = {"estimate": 1.0, "epoch": 1, "loss": 0.1, "conv": 0.6, "fc": 0.5, "output": 0.4}
+    rows = [
+        {**cell, "method": cell["training"], **seen}
+        for cell in (*study.cells(), *replace(study, critic="normalised").cells())
+    ]
+    found = infomax.derived(rows)
+    names = ["demi(alpha=0.015625)", "demi(alpha=0.015625), normalised"]
+    assert [row["method"] for row in found] == names
+    assert infomax.derived(found) == found  # as when rows of a file are taken up
+    (table,) = infomax.all_tables(found)
+    assert [name for name, _ in table.lines] == names
+    figure = infomax.draw(found)
+    assert figure.axes[0].get_legend_handles_labels()[1] == names

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLOURS",
+    "NORMALISED",
     "draw_consistency",
     "draw_gaussian",
     "draw_infomax",
@@ -28,6 +29,7 @@ COLOURS = {  # of every method, in the order in which they are shown
     "demi(alpha=0.75)": "navy",
     "demi(alpha=0.9)": "slateblue",
     "demi(alpha=0.015625)": "deepskyblue",
+    "demi(alpha=0.015625), normalised": "tab:cyan",
     "jsd": "tab:olive",
     "smile(tau=1)": "tab:orange",
     "smile(tau=5)": "tab:red",
@@ -41,6 +43,7 @@ COLOURS = {  # of every method, in the order in which they are shown
     "ksg(k=3)": "0.7",
     "supervised": "black",
 }
+NORMALISED = ", normalised"  # what a method is called by whose scores are, beside the others
 _DASHED = {"ccmi"}  # which reads what smile(tau=inf) reads, and would hide it
 _FAR = 1.2  # times the largest truth, up to which errors are drawn
 _SMOOTH = 0.02  # share of a curve that its smoothed version averages over
@@ -188,7 +191,8 @@ def draw_infomax(rows: Sequence[Row]) -> "Figure":
         there = [r for r in rows if r[key] is not None and (r["epoch"] or _is_probed(key, r))]
         for method, colour in _colours(there).items():
             own = [r for r in there if r["method"] == method]
-            if key != "estimate" and method not in (own[0]["training"], "supervised"):
+            training = method.removesuffix(NORMALISED)
+            if key != "estimate" and training not in (own[0]["training"], "supervised"):
                 continue  # probes and loss are those of the training
             places = sorted({r["epoch"] for r in own})
             drawn = [[factor * r[key] for r in own if r["epoch"] == e] for e in places]

@@ -25,10 +25,11 @@ from ..errors import DataError
 from ..store import Cell, Row
 from ..training import one_thread
 from .encoder import CRITICS, DATASETS, TRAINED, EncoderRun, objectives_of
+from .figures import NORMALISED
 from .snapshots import Snapshots
 from .together import led, ranks
 
-__all__ = ["InfoMaxStudy", "run_infomax", "serving"]
+__all__ = ["InfoMaxStudy", "named", "run_infomax", "serving"]
 
 _NOT_OF_A_CELL = {"trainings", "reps"}
 
@@ -96,6 +97,16 @@ def serving(objective: str) -> str:
             return training
     (own,) = objectives_of(objective)  # which is read off no other
     return own.name
+
+
+def named(rows: list[Row]) -> list[Row]:
+    """Return the rows with what sets a method apart from others under the same critic."""
+    return [{**row, "method": _name(row)} for row in rows]
+
+
+def _name(row: Row) -> str:
+    name: str = row["method"].removesuffix(NORMALISED)
+    return name + (NORMALISED if row["critic"] == "normalised" else "")
 
 
 def run_infomax(cell: Cell, folder: Path | None = None, device: str = "cpu") -> list[Row]:

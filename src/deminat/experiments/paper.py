@@ -13,7 +13,7 @@ from ..sweeps import Sweep, matching, run_sweep
 from .consistency import ConsistencyStudy, ratios, run_consistency
 from .figures import draw_consistency, draw_gaussian, draw_infomax, draw_longrun, place_of
 from .gaussian import GaussianStudy, run_gaussian
-from .infomax import InfoMaxStudy, run_infomax
+from .infomax import InfoMaxStudy, named, run_infomax
 from .longrun import LongRunStudy, run_longrun
 from .summaries import (
     consistency_setting,
@@ -204,6 +204,6 @@ EXPERIMENTS = {
         ratios,
     ),
     "infomax": Experiment(
-        InfoMaxStudy(), run_infomax, infomax_tables, draw_infomax, infomax_setting
+        InfoMaxStudy(), run_infomax, infomax_tables, draw_infomax, infomax_setting, named
     ),
 }

@@ -105,7 +105,8 @@ def consistency_setting(row: Cell) -> str:
 def infomax_setting(row: Cell) -> str:
     """Return what must agree for encoders to be compared."""
     others = f"{row['negatives']} of the" if row["negatives"] else "all"
-    critic = f"{row['critic']} critic of {row['units']} units"
+    kind = "scaled" if row["critic"] == "normalised" else row["critic"]  # names tell which
+    critic = f"{kind} critic of {row['units']} units"
     return (
         f"{row['dataset']}, {row['epochs']} epochs, {critic}, "
         f"{row['batch']} images a step with {others} others as strangers, "
