@@ -44,7 +44,7 @@ COLOURS = {  # of every method, in the order in which they are shown
     "supervised": "black",
 }
 NORMALISED = ", normalised"  # what a method is called by whose scores are, beside the others
-_DASHED = {"ccmi"}  # which reads what smile(tau=inf) reads, and would hide it
+_DASHED = {"ccmi", "jsd"}  # which read what smile(tau=inf) and demi read, and would hide it
 _FAR = 1.2  # times the largest truth, up to which errors are drawn
 _SMOOTH = 0.02  # share of a curve that its smoothed version averages over
 _TESTS = {
