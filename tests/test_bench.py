@@ -1,5 +1,6 @@
 """Benches: rows are resumed, verdicts can fail, and the cells are what the claims say."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,12 +8,14 @@ import polars as pl
 import pytest
 import torch
 from torch import nn
+from typer.testing import CliRunner
 
 from deminat import MIResult, estimate, tasks
 from deminat.bench import BENCHES, columns, images, narrowed, ruler, run_bench, trust
 from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
 from deminat.bench.speed import _CELLS, _shifted
+from deminat.cli import app
 from deminat.errors import DataError
 from deminat.flows import FlowRatio
 from deminat.infomax import Encoder
@@ -172,6 +175,11 @@ def test_every_verdict_can_hold_and_can_fail(name):
     )
     assert all(line.startswith("ok") for line in good)
     assert any(line.startswith("MISS") for line in bad)
+
+
+def test_every_bench_is_named_in_the_help():
+    words = CliRunner().invoke(app, ["bench", "--help"], terminal_width=200).output
+    assert all(re.search(rf"\b{name}\b", words) for name in BENCHES)
 
 
 def test_two_cells_at_a_time_may_be_a_little_slower():
