@@ -14,8 +14,8 @@ Where information is high nearly all slopes of such a table are next to nothing:
 change the gradient by no more than rounding does are left out, and few pairs are pulled back.
 
 Where torch may multiply in bfloat16, `torch.set_float32_matmul_precision("medium")`, the hidden
-layers of a table are kept in it: on processors made for it that takes a third of the time. Weights,
-scores and what becomes of them stay in float32.
+layers of a table are kept in it: on processors made for it that takes less than half of the time.
+Weights, scores and what becomes of them stay in float32.
 """
 
 from collections.abc import Callable

@@ -12,7 +12,7 @@ alone, the Gaussian plug-in on the same, and nearest neighbours on the fresh pai
 of 40 columns they would take hours).
 
 InfoNCE scores 64 x 64 pairs a step, a hundred times as many as the others: `precision="bfloat16"`
-trains in a third of the time on processors that multiply in bfloat16, and its rows say so.
+trains in less than half of the time on processors that multiply in bfloat16, and its rows say so.
 
 References:
     Liao et al. (2020), section 3.1 and appendix C.
