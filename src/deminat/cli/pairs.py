@@ -79,11 +79,16 @@ def matrix(
         typer.echo(json.dumps(result.table.to_dicts(), indent=2))
     else:
         table([_line(row) for row in result.table.sort("mi", descending=True).to_dicts()], False)
+    _say_found(result, f"wrote {wrote} in {out}")
+
+
+def _say_found(result: "PairwiseResult", wrote: str) -> None:
+    """Say how many pairs depend on each other, and why some could not be estimated."""
     failed = result.table["error"].filter(result.table["error"] != "")
     found, count = len(result.significant(_LEVEL)), len(result.table) - len(failed)
     if len(failed):
         say(f"error: {len(failed)} of the pairs are not estimated, the first for this: {failed[0]}")
-    say(f"{found} of {count} pairs depend on each other (q <= {_LEVEL:g}); wrote {wrote} in {out}")
+    say(f"{found} of {count} pairs depend on each other (q <= {_LEVEL:g}); {wrote}")
     if not count:
         raise typer.Exit(2)
 
