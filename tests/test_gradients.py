@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from deminat import DEMI, JSD, MINE, NWJ, InfoNCE, MLPCritic, SeparableCritic
 from deminat.critics import StartedCritic, all_pairs, batch_scores
-from deminat.gradients import all_pairs_loss, batch_loss
+from deminat.gradients import _that_matter, all_pairs_loss, batch_loss
 from deminat.objectives import training_loss
 from deminat.pairs import Batch, batches, partners
 from deminat.tasks import gaussian
@@ -189,6 +189,24 @@ def test_slopes_next_to_nothing_are_left_out(monkeypatch, truth, steps, few):
     assert torch.equal(found["as it is"], found["picked" if few else "all"])
     error = (found["picked"] - found["all"]).norm() / found["all"].norm()
     assert error < 10 * torch.finfo(torch.float32).eps  # bits apart, as sums in another order are
+
+
+def test_what_is_left_out_is_less_than_rounding_takes_off_the_largest():
+    slopes = 10.0 ** -torch.arange(4096.0).div(100).view(64, 64)  # a hundred of each size
+    for dtype in (torch.float32, torch.bfloat16):
+        kept = _that_matter(slopes, dtype)
+        others = slopes.flatten().clone()
+        others[kept] = 0
+        assert others.sum() < torch.finfo(dtype).eps * slopes.max()
+        assert len(kept) % 256 == 0
+        more = slopes.flatten().sort(descending=True).values[len(kept) - 256 :].sum()
+        assert more > torch.finfo(dtype).eps * slopes.max()  # one block less would not do
+
+
+def test_where_a_slope_is_not_a_number_all_matter():
+    slopes = torch.ones(64, 64)
+    slopes[3, 5] = torch.nan
+    assert len(_that_matter(slopes, torch.float32)) == 4096
 
 
 @pytest.mark.parametrize(("truth", "steps"), [(30.0, 2500), (2.0, 20)])
