@@ -40,6 +40,7 @@ from deminat.experiments.gaussian import _TRAINED, HELD_OUT, GaussianStudy, run_
 from deminat.experiments.infomax import InfoMaxStudy
 from deminat.experiments.longrun import LongRunStudy, run_longrun
 from deminat.experiments.paper import EXPERIMENTS, read_rows, run_paper
+from deminat.experiments.summaries import consistency_setting
 from deminat.experiments.tables import Table, latex, markdown, spread
 from deminat.history import History
 from deminat.methods import estimator_for
@@ -201,6 +202,22 @@ def test_infonce_reads_at_most_its_ceiling():
     assert row["estimate"] <= math.log(4) + 1e-6
 
 
+@pytest.mark.usefixtures("tiny_mnist")
+def test_images_may_be_told_apart_in_low_precision():
+    only = ["test=monotonicity", "t=28"]
+    (full,) = matching(consistency_cells(), only)
+    (low,) = matching(consistency_cells(precision="bfloat16"), only)
+    before = torch.get_float32_matmul_precision()
+    rows = [run_consistency(cell)[0] for cell in (full, low)]
+    assert torch.get_float32_matmul_precision() == before
+    assert rows[0]["estimate"] == pytest.approx(rows[1]["estimate"], abs=0.1)
+    assert consistency_setting(low) == consistency_setting(full).replace(
+        " images", " images, bfloat16"
+    )
+    with pytest.raises(DataError, match="float32 or bfloat16"):
+        ConsistencyStudy(precision="float16")
+
+
 def test_missing_images_are_asked_for(tmp_path, monkeypatch):
     monkeypatch.setenv("DEMINAT_DATA", str(tmp_path))
     with pytest.raises(DataError, match="DEMINAT_DATA"):
@@ -217,10 +234,11 @@ def test_ratios_divide_by_what_they_should():
         {**same, "test": "additivity", "t": 3, "estimate": 3.8},
         {**same, "test": "additivity", "t": 9, "estimate": 3.8},
         {**same, "test": "processing", "t": 3, "contrast": 2, "estimate": 3.8},
+        {**same, "test": "processing", "t": 3, "precision": "bfloat16", "estimate": 3.8},
     ]
-    *found, alone, other = [r["ratio"] for r in ratios(rows)]
-    assert found == pytest.approx([1.0, 0.25, 1.1, 1.9])
-    assert alone is None is other  # nothing to divide by yet
+    found = [r["ratio"] for r in ratios(rows)]
+    assert found[:4] == pytest.approx([1.0, 0.25, 1.1, 1.9])
+    assert found[4:] == [None] * 3  # nothing to divide by yet
     noise = {**same, "test": "monotonicity", "t": 3, "estimate": 0.1}
     assert ratios([noise, {**noise, "test": "additivity"}])[1]["ratio"] is None
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from deminat import DEMI, KSG, Caution, Gaussian, MIResult
+from deminat import DEMI, KSG, MINE, Caution, Gaussian, MIResult
 from deminat.errors import printable
 from deminat.inputs import as_sample
 from deminat.results import nats_to
@@ -70,6 +70,11 @@ def test_what_estimators_answer_goes_through_json(estimator):
 def test_what_is_read_off_scores_goes_through_json():
     told = read(DEMI(), Scores(np.ones(30), np.zeros((30, 2)))).to_dict()
     assert json.loads(json.dumps(told, allow_nan=False)) == told
+
+
+def test_scores_beyond_any_number_are_read_in_silence():
+    scores = Scores(np.arange(200.0), np.full((200, 1), 800.0))  # warnings are errors here
+    assert read(MINE(), scores).mi == pytest.approx(99.5 - 800)
 
 
 def test_html_is_escaped():

@@ -51,13 +51,12 @@ def read(
     """
     mi = float(objective.estimate(*scores.tensors())) + optimism
     error = standard_error(objective, scores, units)
-    with np.errstate(over="ignore"):
-        weights = np.exp(scores.product)
+    normaliser, normaliser_error = _normaliser(scores.product)
     figures = {
         "correction": optimism,
         "held_out_loss": held_out_loss(objective, scores),
-        "normaliser": float(weights.mean()),
-        "normaliser_error": float(weights.mean(axis=1).std() / len(weights) ** 0.5),
+        "normaliser": normaliser,
+        "normaliser_error": normaliser_error,
     }
     return MIResult(
         mi=mi,
@@ -68,6 +67,16 @@ def read(
         warnings=warnings + cautions(mi, len(scores.joint)) + _saturated(objective, mi, scores),
         diagnostics={**figures, **(diagnostics or {})},
     )
+
+
+def _normaliser(product: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the mean of exp f over scores (n, k), and its standard error.
+
+    Scores of a critic that ran away have none that a number could hold: then they are not finite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.exp(product).mean(axis=1)
+        return float(means.mean()), float(means.std() / len(means) ** 0.5)
 
 
 def from_pointwise(

@@ -36,6 +36,10 @@ Reps = Annotated[int | None, typer.Option(min=1, help="Draws of each.")]
 Scale = Annotated[
     float | None, typer.Option(help="Share of pairs, steps or images, for a quick look.")
 ]
+Precision = Annotated[
+    str | None,
+    typer.Option(help="Of products in training: float32, or bfloat16, where that is faster."),
+]
 _OUT = Path("paper")
 
 
@@ -45,10 +49,7 @@ def gaussian(
     only: Only = None,
     reps: Reps = None,
     scale: Scale = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(help="Of products in training: float32, or bfloat16, where that is faster."),
-    ] = None,
+    precision: Precision = None,
     jobs: Jobs = None,
     cluster: Cluster = None,
     as_json: Json = False,
@@ -88,6 +89,7 @@ def consistency(
     contrast: Annotated[
         int | None, typer.Option(min=1, help="Unpaired images a pair of InfoNCE, instead of 63.")
     ] = None,
+    precision: Precision = None,
     jobs: Jobs = None,
     cluster: Cluster = None,
     as_json: Json = False,
@@ -96,7 +98,13 @@ def consistency(
 
     deminat paper consistency --epochs 5 --contrast 3
     """
-    changed = {"reps": reps, "scale": scale, "epochs": epochs, "contrast": contrast}
+    changed = {
+        "reps": reps,
+        "scale": scale,
+        "epochs": epochs,
+        "contrast": contrast,
+        "precision": precision,
+    }
     _run("consistency", out, only, as_json, changed, _sweeping(jobs, cluster))
 
 

@@ -32,7 +32,7 @@ from ..scores import read
 from ..store import Cell, Row
 from ..training import Training
 from ..transforms import AsIs
-from .gaussian import trained_once
+from .once import FULL, check_precision, trained_once
 
 __all__ = ["ConsistencyStudy", "ratios", "run_consistency"]
 
@@ -59,6 +59,7 @@ class ConsistencyStudy:
         trainings: What to train.
         epochs: Of 64 examples a batch, joint and unpaired ones; of InfoNCE, of 64 pairs a batch.
         contrast: Unpaired partners a pair for InfoNCE, which cannot read more than log(k + 1).
+        precision: Of matrix products in training: `float32`, or `bfloat16` with sums in float32.
         images: Training images to take, the first ones; test images are taken in proportion.
         reps: Runs of each.
         scale: Share of the images to take, for a quick look.
@@ -69,14 +70,19 @@ class ConsistencyStudy:
     trainings: tuple[str, ...] = tuple(_TRAINED)
     epochs: int = 100
     contrast: int = 63
+    precision: str = FULL
     images: int = _ALL
     reps: int = 1
     scale: float = 1.0
     check: bool = True
 
+    def __post_init__(self) -> None:
+        check_precision(self.precision)
+
     def cells(self) -> list[Cell]:
         """Return a cell for each training."""
         images = max(_LEAST, round(self.scale * self.images))
+        precision = {} if self.precision == FULL else {"precision": self.precision}
         return [
             {
                 "test": test,
@@ -87,6 +93,7 @@ class ConsistencyStudy:
                 "images": images,
                 "draw": draw,
                 "check": self.check,
+                **precision,
             }
             for draw in range(self.reps)
             for training in self.trainings
@@ -110,7 +117,7 @@ def run_consistency(cell: Cell) -> list[Row]:
         seed=cell["draw"],
         correct=False,
     )
-    fitted = trained_once(estimator, train)
+    fitted = trained_once(estimator, train, cell.get("precision", FULL))
     scores = fitted.scores(as_sample(*held), cell["contrast"])
     seconds = round(time.perf_counter() - start, 2)
     results = (read(objective, scores) for objective in objectives)
@@ -151,7 +158,7 @@ def _name(row: Row) -> str:
 def _point(row: Row) -> tuple[object, ...]:
     """Return what the rows of one value of t have in common."""
     keys = "t", "epochs", "contrast", "images", "draw", "check"
-    return _name(row), *(row[key] for key in keys)
+    return _name(row), row.get("precision"), *(row[key] for key in keys)
 
 
 def _images(split: Literal["train", "test"], cell: Cell) -> Images:

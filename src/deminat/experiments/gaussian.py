@@ -23,14 +23,12 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ..api import estimate
-from ..errors import DataError, TrainingError
 from ..estimators import Estimator
 from ..flows import GM
 from ..inputs import as_sample
@@ -41,14 +39,13 @@ from ..scores import read
 from ..store import Cell, Row
 from ..sweeps import tell
 from ..tasks import cubic, gaussian
+from .once import FULL, check_precision, trained_once
 
-__all__ = ["HELD_OUT", "GaussianStudy", "run_gaussian", "trained_once"]
+__all__ = ["HELD_OUT", "GaussianStudy", "run_gaussian"]
 
-Trained = TypeVar("Trained", Estimator, GM)
 Pairs = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 HELD_OUT = 10_240
-_PRECISIONS = {"float32": "highest", "bfloat16": "medium"}  # with torch's names
 
 # The tables of the appendix, and 100 columns at 160,000 pairs from the figure.
 _SETTINGS = (
@@ -87,17 +84,16 @@ class GaussianStudy:
 
     settings: tuple[tuple[str, int, int], ...] = _SETTINGS
     trainings: tuple[str, ...] = (*_TRAINED, "gm", "auto", "gaussian", "ksg")
-    precision: str = "float32"
+    precision: str = FULL
     reps: int = 10
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.precision not in _PRECISIONS:
-            raise DataError(f"precision must be {' or '.join(_PRECISIONS)}")
+        check_precision(self.precision)
 
     def cells(self) -> list[Cell]:
         """Return a cell for each training; draws vary slowest, so that a part has whole tables."""
-        precise = self.precision == "float32"
+        precise = self.precision == FULL
         return [
             {
                 "kind": kind,
@@ -145,37 +141,19 @@ def _draw(cell: Cell) -> tuple[Pairs, Pairs]:
     return task.sample(cell["n"], rng), task.sample(HELD_OUT, rng)
 
 
-def _fitted(cell: Cell, estimator: Trained, train: Pairs) -> Trained:
-    """Fit to training pairs, with products of the precision of the cell."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(_PRECISIONS[cell.get("precision", "float32")])
-    try:
-        return trained_once(estimator, train)
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
 def _trained(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
     objectives = _TRAINED[cell["training"]]
     estimator = cast(Estimator, estimator_for(objectives[0], "paper", seed=cell["draw"]))
-    fitted = _fitted(cell, estimator, train)
+    fitted = trained_once(estimator, train, cell.get("precision", FULL))
     sample = as_sample(*held)
     k = fitted.scored_negatives() if isinstance(objectives[0], InfoNCE) else 1
     scores = fitted.scores(sample, k)
     return [read(objective, scores) for objective in objectives]
 
 
-def trained_once(estimator: Trained, train: tuple[NDArray[Any], NDArray[Any]]) -> Trained:
-    """Fit to training pairs, and refuse what is not the paper's recipe any more."""
-    fitted = estimator.fit_sample(as_sample(*train), tell)
-    if fitted.history_.restarts:
-        raise TrainingError("the loss was not finite; it would have gone on at a lower rate")
-    return fitted
-
-
 def _flows(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
     flows = cast(GM, estimator_for("gm", "paper", seed=cell["draw"]))
-    return [_fitted(cell, flows, train).estimate(*held)]
+    return [trained_once(flows, train, cell.get("precision", FULL)).estimate(*held)]
 
 
 def _default(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:

@@ -99,7 +99,8 @@ def longrun_setting(row: Cell) -> str:
 
 def consistency_setting(row: Cell) -> str:
     """Return what must agree for ratios to stand side by side."""
-    return f"{row['epochs']} epochs, {row['images']:,} images{_unchecked(row)}"
+    size = f"{row['epochs']} epochs, {row['images']:,} images"
+    return size + _in_precision(row) + _unchecked(row)
 
 
 def infomax_setting(row: Cell) -> str:
@@ -111,10 +112,15 @@ def infomax_setting(row: Cell) -> str:
         f"{row['dataset']}, {row['epochs']} epochs, {critic}, "
         f"{row['batch']} images a step with {others} others as strangers, "
         f"probes of {row['probe_epochs']} epochs"
-        + (f", {row['precision']}" if row["precision"] != "float32" else "")
+        + _in_precision(row)
         + (f", {row['scale']:.2g} of the images" if row["scale"] != 1 else "")
         + _unchecked(row)
     )
+
+
+def _in_precision(row: Cell) -> str:
+    precision = row.get("precision") or "float32"
+    return f", {precision}" if precision != "float32" else ""
 
 
 def _unchecked(row: Cell) -> str:
