@@ -142,7 +142,7 @@ def test_one_pair_is_too_few_for_an_estimate(estimator):
 
 def test_a_figure_that_is_not_finite_is_none_in_json():
     told = MIResult(1.0, 0.1, 2, "demi", np.zeros(2), diagnostics={"a": [np.inf, 1.0], "b": np.nan})
-    assert told.to_dict()["diagnostics"] == {"a": [None, 1.0], "b": None}
+    assert told.to_dict()["diagnostics"] == {"unit": "nats", "a": [None, 1.0], "b": None}
     json.dumps(told.to_dict(), allow_nan=False)
 
 

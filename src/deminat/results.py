@@ -216,6 +216,7 @@ class MIResult:
     def to_dict(self, unit: Unit = "nats") -> dict[str, Any]:
         """Return what JSON can hold, in `unit`: all but the pointwise values.
 
+        Diagnostics stay in nats, as their own `unit` says: losses and log odds among them are.
         Figures that are not finite, which JSON has no word for, become `None`.
         """
         return {
@@ -229,7 +230,7 @@ class MIResult:
             "n": self.n,
             "method": self.method,
             "warnings": [asdict(w) for w in self.warnings],
-            "diagnostics": _finite(dict(self.diagnostics)),
+            "diagnostics": {"unit": "nats", **_finite(dict(self.diagnostics))},
         }
 
 
