@@ -818,7 +818,7 @@ def test_other_kinds_are_refused_with_those_that_can_be_read(put, refuses, name)
 
 def test_public_names():
     scans = ["scan", "scan_labels", "scan_pair", "scan_times"]
-    assert files.__all__ == ["PICKLES", "read", "read_columns", "read_pair", *scans]
+    assert files.__all__ == ["PICKLES", "read", "read_columns", "read_pair", *scans, "taken"]
 
 
 # Anything at all

@@ -61,19 +61,22 @@ def test_a_square_is_symmetric_and_has_no_diagonal(found):
 
 
 def test_some_columns_with_others():
-    names = list("abcd")
-    assert _pairs(names, ["a", "b"], ["c"]) == [("a", "c"), ("b", "c")]
-    assert _pairs(names, ["a", "b"], ["b", "a"]) == [("b", "a")]
-    assert _pairs(names, ["a", "b", "c"], None) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert _pairs(["a", "b"], ["c"]) == [("a", "c"), ("b", "c")]
+    assert _pairs(["a", "b"], ["b", "a"]) == [("b", "a")]
+    assert _pairs(["a", "b", "c"], None) == [("a", "b"), ("a", "c"), ("b", "c")]
     with pytest.raises(DataError, match="no pair of different columns"):
-        _pairs(names, ["a"], ["a"])
-    with pytest.raises(DataError, match="no column 'e'; there are a, b, c, d"):
-        _pairs(names, ["e"], None)
+        _pairs(["a"], ["a"])
+
+
+@pytest.mark.parametrize("named", [{"x": ["e"]}, {"y": ["e"]}, {"groups": "e"}, {"order": "e"}])
+def test_columns_that_are_not_there_are_told(named):
+    with pytest.raises(DataError, match="no column 'e'; there are a, c"):
+        deminat.pairwise(frame_of(30).select("a", "c"), **named)
 
 
 def test_many_with_few_is_no_square_even_if_the_few_are_among_the_many():
     names = list("abcdef")
-    pairs = pl.DataFrame(_pairs(names, names, ["a", "b"]), schema=["x", "y"], orient="row")
+    pairs = pl.DataFrame(_pairs(names, ["a", "b"]), schema=["x", "y"], orient="row")
     table = pairs.with_columns(mi=pl.Series(range(len(pairs)), dtype=pl.Float64))
     lines, columns, nats = PairwiseResult(table).square()
     assert (sorted(lines), columns) == (names, ["a", "b"])
@@ -157,6 +160,33 @@ def test_a_matrix_goes_on_unless_the_values_changed(tmp_path, monkeypatch):
     assert len(asked) == 3
 
 
+def test_rows_may_know_of_each_other(asked, tmp_path):
+    frame = frame_of(60).select("a", "like a").with_columns(who=pl.arange(60) // 6)
+    store, who = tmp_path / "pairs.sqlite", frame["who"].to_list()
+    for _ in range(2):
+        deminat.pairwise(frame, groups="who", store=store)
+    deminat.pairwise(frame.drop("who"), groups=who, store=store)
+    assert len(asked) == 1  # the same values are the same pair
+    deminat.pairwise(frame.drop("who"), groups=who[::-1], store=store)
+    deminat.pairwise(frame.drop("who"), order=True, store=store)
+    deminat.pairwise(frame, order="who", store=store)
+    assert [(x, y) for x, y, _ in asked] == [("a", "like a")] * 4
+    named, turned, rows, times = (how for *_, how in asked)
+    assert named["groups"].to_list() == who
+    assert turned["groups"] == who[::-1]
+    assert rows["order"] is True
+    assert times["order"].to_list() == who
+    assert "groups" not in times
+    deminat.pairwise(frame, ["who"], ["a"], groups="who")
+    assert asked[-1][:2] == ("who", "a")  # since it is named
+
+
+def test_each_kind_of_warning_is_told_once(found):
+    codes = set(" ".join(found.table["warnings"]).split())
+    assert [w.code for w in found.warnings] == list(dict.fromkeys(w.code for w in found.warnings))
+    assert {w.code for w in found.warnings} == codes >= {"underpowered"}
+
+
 def test_a_pair_that_cannot_be_estimated_leaves_the_others():
     frame = pd.DataFrame(frame_of(60).select("a", "c").to_dict(as_series=False))
     frame["empty"] = np.nan
@@ -214,7 +244,7 @@ def paired(monkeypatch):
 
     def answered(frame, x, y, **how):
         calls.append((frame, x, y, how))
-        pair = dict(zip(("x", "y"), _pairs(frame.columns, x, y)[0], strict=True))
+        pair = dict(zip(("x", "y"), _pairs(x, y)[0], strict=True))
         numbers = dict.fromkeys(("mi", "low", "high", "p_value", "q_value"), 0.5)
         return PairwiseResult(pl.DataFrame([{**pair, **numbers, "warnings": "", "error": ""}]))
 
@@ -257,6 +287,27 @@ def test_the_command_refuses_what_was_named_and_is_no_number(tmp_path, paired, s
     told = str(called(tmp_path / "words.csv", *out).exception)
     assert "column 'day' holds dates or times" in told
     assert not paired
+
+
+def test_the_command_takes_groups_and_times_from_columns(tmp_path, paired):
+    path, out = tmp_path / "rows.csv", ("--out", tmp_path / "out")
+    frame = frame_of(30).select("a", "c").with_columns(who=pl.arange(30) // 3, at=pl.arange(30))
+    frame.write_csv(path)
+    assert called(path, "--groups", "who", "--order", "at", *out).exit_code == 0
+    assert called(path, "--order", "rows", *out).exit_code == 0
+    (plain, x, _, how), (_, all_x, _, of_rows) = paired
+    assert (plain.columns, x) == (["a", "c"], ["a", "c"])
+    assert list(how["groups"]) == list(map(str, frame["who"]))
+    assert list(how["order"]) == frame["at"].to_list()
+    assert all_x == ["a", "c", "who", "at"]
+    assert (of_rows["groups"], of_rows["order"]) == (None, True)
+
+
+def test_the_command_says_what_warnings_mean(tmp_path):
+    frame_of(100).select("a", "c").write_csv(tmp_path / "rows.csv")
+    result = called(tmp_path / "rows.csv", "--out", tmp_path / "out")
+    said = "warning of 1 of 1 pairs, here as of the first: underpowered: 100 pairs are few"
+    assert said in result.stderr
 
 
 def test_what_cannot_be_paired_is_told(tmp_path):

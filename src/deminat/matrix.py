@@ -17,7 +17,7 @@ import hashlib
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
@@ -35,6 +35,7 @@ from .errors import DataError
 from .files.columns import listing
 from .inputs import NanPolicy
 from .methods import Preset
+from .results import Caution
 from .store import Cell, Row, Store, key_of
 from .sweeps import Sweep, run_sweep
 
@@ -54,9 +55,11 @@ class PairwiseResult:
         table: A row for each pair: `x`, `y`, `mi` in nats with `standard_error`, `low` and `high`
             of its interval, `lower_bound`, `p_value`, `q_value`, `n`, `warnings`, and what was
             wrong in `error`, where a pair could not be estimated.
+        warnings: What the codes of the table stand for, each as the first pair tells that has it.
     """
 
     table: pl.DataFrame
+    warnings: tuple[Caution, ...] = ()
 
     def square(self, value: str = "mi") -> tuple[list[str], list[str], NDArray[np.float64]]:
         """Return names of lines and columns, and a value of each pair; NaN where there is none."""
@@ -86,6 +89,8 @@ def pairwise(
     folds: int | None = None,
     seed: int = 0,
     nan: NanPolicy = "raise",
+    groups: Any = None,
+    order: Any = None,
     store: Path | None = None,
     n_jobs: int = 1,
     cluster: str | None = None,
@@ -103,23 +108,38 @@ def pairwise(
             of them, and 2 from there on.
         seed: One seed gives one answer.
         nan: `"raise"` an error on missing values, or `"omit"` the rows of a pair that hold one.
+        groups: As of `estimate`, or the name of a column, which then is in no pair unless named.
+        order: As of `estimate`, or the name of a column, likewise.
         store: A file of durable rows to go on after; `None` keeps them in memory.
         n_jobs: Processes to use.
         cluster: Address of a Dask scheduler to use instead.
         progress: Called with the share of the pairs that is done.
     """
     frame = nw.from_native(data, eager_only=True)
-    pairs = _pairs(list(frame.columns), _usable(frame) if x is None else x, y)
+    apart = [name for name in (groups, order) if isinstance(name, str)]
+    _check_names(frame, [*(x or ()), *(y or ()), *apart])
+    pairs = _pairs(_usable(frame.drop(apart)) if x is None else x, y)
     columns: Columns = {name: frame[name] for name in dict.fromkeys(sum(pairs, ()))}
     marks = {name: _mark(column) for name, column in columns.items()}
     if folds is None:
         folds = 5 if len(frame) < _MANY else 2
-    how = {"preset": preset, "folds": folds, "seed": seed, "nan": nan}
+    known = _known(frame, groups=groups, order=order)
+    how: Cell = {"preset": preset, "folds": folds, "seed": seed, "nan": nan}
+    how |= {name: _mark(value) for name, value in known.items()}
     cells = [{"x": a, "y": b, "values": f"{marks[a]} {marks[b]}", **how} for a, b in pairs]
-    sweep = Sweep(cells, partial(_estimated, columns))
+    sweep = Sweep(cells, partial(_estimated, columns, known))
     with nullcontext(_Memory()) if store is None else Store.writing(store) as rows:
         found = run_sweep(sweep, rows, jobs=n_jobs, cluster=cluster, progress=progress)
-    return PairwiseResult(_adjusted(found))
+    return PairwiseResult(_adjusted(found), _first_of_each(found))
+
+
+def _known(frame: nw.DataFrame[Any], **given: Any) -> Columns:
+    """Return what is known of the rows, columns by their values."""
+    return {
+        name: frame[value].to_native() if isinstance(value, str) else value
+        for name, value in given.items()
+        if value is not None
+    }
 
 
 def _usable(frame: nw.DataFrame[Any]) -> list[str]:
@@ -143,11 +163,14 @@ def _is_usable(column: nw.Series[Any]) -> bool:
     return True
 
 
-def _pairs(names: list[str], x: Sequence[str], y: Sequence[str] | None) -> list[tuple[str, str]]:
+def _check_names(frame: nw.DataFrame[Any], names: Sequence[str]) -> None:
+    for name in names:
+        if name not in frame.columns:
+            raise DataError(f"no column {name!r}; there are {', '.join(frame.columns[:20])}")
+
+
+def _pairs(x: Sequence[str], y: Sequence[str] | None) -> list[tuple[str, str]]:
     """Return who is estimated with whom."""
-    for name in (*x, *(y or ())):
-        if name not in names:
-            raise DataError(f"no column {name!r}; there are {', '.join(names[:20])}")
     xs = list(dict.fromkeys(x))
     pairs = list(combinations(xs, 2)) if y is None else list(product(xs, dict.fromkeys(y)))
     found = {frozenset(pair): pair for pair in pairs if pair[0] != pair[1]}
@@ -157,21 +180,23 @@ def _pairs(names: list[str], x: Sequence[str], y: Sequence[str] | None) -> list[
 
 
 def _mark(column: Any) -> str:
-    """Return a short text that is the same for the same values only."""
-    text = "\0".join(map(str, column.to_list()))
+    """Return a short text that is the same for the same values only; of a bool itself."""
+    if isinstance(column, bool):
+        return str(column)
+    values = column.to_list() if hasattr(column, "to_list") else np.asarray(column).tolist()
+    text = "\0".join(map(str, values))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _estimated(columns: Columns, cell: Cell) -> list[Row]:
-    """Return the row of a pair."""
-    pair = (columns[cell[side]].to_native() for side in ("x", "y"))
+def _estimated(columns: Columns, known: Columns, cell: Cell) -> list[Row]:
+    """Return the row of a pair, of rows of which something may be known."""
+    x, y = (columns[cell[side]].to_native() for side in ("x", "y"))
     how = {key: cell[key] for key in ("preset", "folds", "seed", "nan")}
     try:
-        result = estimate(*pair, **how)
+        result = estimate(x, y, **{**how, **known})
     except DataError as error:
-        return [
-            {**cell, **dict.fromkeys(_MEASURED), "n": None, "warnings": "", "error": str(error)}
-        ]
+        nothing = dict.fromkeys((*_MEASURED, "n"))
+        return [{**cell, **nothing, "warnings": "", "cautions": [], "error": str(error)}]
     low, high = result.interval or (None, None)
     return [
         {
@@ -184,9 +209,16 @@ def _estimated(columns: Columns, cell: Cell) -> list[Row]:
             "lower_bound": result.lower_bound,
             "n": result.n,
             "warnings": " ".join(dict.fromkeys(w.code for w in result.warnings)),
+            "cautions": [asdict(w) for w in result.warnings],
             "error": "",
         }
     ]
+
+
+def _first_of_each(rows: list[Row]) -> tuple[Caution, ...]:
+    """Return the first warning of each kind; rows that an older version stored tell none."""
+    cautions = [Caution(**told) for row in rows for told in row.get("cautions", ())]
+    return tuple({caution.code: caution for caution in reversed(cautions)}.values())[::-1]
 
 
 def _adjusted(rows: list[Row]) -> pl.DataFrame:

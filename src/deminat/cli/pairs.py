@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .app import app
-from .options import Categorical, Cluster, File, Jobs, Json, Nan, Preset, Seed, Skip
+from .options import (
+    Categorical,
+    Cluster,
+    File,
+    Groups,
+    Jobs,
+    Json,
+    Nan,
+    Order,
+    Preset,
+    Seed,
+    Skip,
+)
+from .reading import beside, columns_beside
 from .screen import progress, say, table
 
 if TYPE_CHECKING:
@@ -31,6 +44,8 @@ def matrix(
         str | None, typer.Option(help="Columns to pair those of x with; by default each other.")
     ] = None,
     categorical: Categorical = "",
+    groups: Groups = None,
+    order: Order = None,
     out: Annotated[
         Path, typer.Option(help="Folder for rows, table and figures; goes on where it was.")
     ] = Path("matrix"),
@@ -52,12 +67,18 @@ def matrix(
     deminat matrix cells.parquet --out pairs
 
     deminat matrix genes.csv --x 'gene_*' --y phenotype
+
+    deminat matrix visits.csv --groups patient
     """
     from .. import files
 
     with progress("pairs", kept=True) as share:
-        frame, xs, ys, left_out = files.read_columns(file, x, y, categorical=categorical)
+        apart = columns_beside(groups, order)
+        frame, xs, ys, left_out = files.read_columns(
+            file, x, y, categorical=categorical, apart=apart
+        )
         _say_left_out(left_out)
+        about = {k: files.taken(v) for k, v in beside(file, None, groups, order).items()}
         from ..matrix import pairwise  # late: torch takes seconds
 
         out.mkdir(parents=True, exist_ok=True)
@@ -69,6 +90,7 @@ def matrix(
             folds=folds,
             seed=seed,
             nan=nan.value,
+            **about,
             store=out / "pairs.sqlite",
             n_jobs=jobs or -1,
             cluster=cluster,
@@ -79,7 +101,16 @@ def matrix(
         typer.echo(json.dumps(result.table.to_dicts(), indent=2))
     else:
         table([_line(row) for row in result.table.sort("mi", descending=True).to_dicts()], False)
+    _say_warnings(result)
     _say_found(result, f"wrote {wrote} in {out}")
+
+
+def _say_warnings(result: "PairwiseResult") -> None:
+    """Say what the codes of the table mean, in the words of the first pair that has each."""
+    codes = [set(codes.split()) for codes in result.table["warnings"]]
+    for caution in result.warnings:
+        count = sum(caution.code in own for own in codes)
+        say(f"warning of {count} of {len(codes)} pairs, here as of the first: {caution}")
 
 
 def _say_found(result: "PairwiseResult", wrote: str) -> None:

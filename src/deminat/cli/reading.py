@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import DataError, printable
 from .screen import say
 
-__all__ = ["beside", "sides"]
+__all__ = ["beside", "columns_beside", "sides"]
 
 # What --order may be but a column of times.
 _ORDERS = {None: None, "rows": True, "none": False, "None": False}
@@ -76,6 +76,12 @@ def _look(found: Sequence[Any], scored: bool) -> None:
             side.take(np.arange(1))  # text is refused now, before anything heavy is loaded
             if not scored:
                 check_recurring(side)
+
+
+def columns_beside(groups: str | None, order: str | None) -> list[str]:
+    """Return the columns that --groups and --order name."""
+    named = [groups, None if order in _ORDERS else order]
+    return [name for name in named if name is not None]
 
 
 def beside(

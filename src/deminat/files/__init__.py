@@ -51,6 +51,7 @@ __all__ = [
     "scan_labels",
     "scan_pair",
     "scan_times",
+    "taken",
 ]
 
 _TABLES: dict[str, Callable[[Path], Table]] = {
@@ -104,7 +105,7 @@ def read(
         DataError: If the file cannot be read, or the columns are not there or not numbers.
     """
     x_side, y_side, *known = scan(path, x, y, given=given, categorical=categorical)
-    return _taken(x_side), _taken(y_side), *map(_taken, known)
+    return taken(x_side), taken(y_side), *map(taken, known)
 
 
 def scan(
@@ -152,7 +153,7 @@ def read_pair(
         DataError: If a file cannot be read, or both are the same file.
     """
     x, y = scan_pair(x_path, y_path, categorical=categorical)
-    return _taken(x), _taken(y)
+    return taken(x), taken(y)
 
 
 def scan_pair(
@@ -178,7 +179,12 @@ def scan_pair(
 
 
 def read_columns(
-    path: PathLike, x: str | None, y: str | None, *, categorical: str = ""
+    path: PathLike,
+    x: str | None,
+    y: str | None,
+    *,
+    categorical: str = "",
+    apart: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, list[str], list[str] | None, list[str]]:
     """Read columns of a table, of which each may be paired with each.
 
@@ -188,6 +194,7 @@ def read_columns(
             numbers or labels if None.
         y: Columns to pair those with; `None` for each other.
         categorical: Columns that hold labels rather than quantities, separated by commas.
+        apart: Columns that are no side unless named.
 
     Returns:
         A frame, the names of x, those of y, and those that nobody named and cannot be read.
@@ -197,7 +204,8 @@ def read_columns(
         raise DataError(f"{shown(path)} holds arrays, and this wants a table: see CSV or Parquet")
     table = _TABLES[path.suffix.lower()](path)
     labels = {resolve(table, name) for name in listed(categorical)}
-    xs = list(table.names) if x is None else named(table, x)
+    own = {resolve(table, name) for name in apart}
+    xs = [name for name in table.names if name not in own] if x is None else named(table, x)
     ys = None if y is None else named(table, y)
     try:
         frame = _frame(table, [*xs, *(ys or [])], labels)
@@ -206,7 +214,7 @@ def read_columns(
         if not xs:
             raise
         frame = _frame(table, [*xs, *(ys or [])], labels)
-    left_out = [name for name in table.names if name not in frame.columns] if x is None else []
+    left_out = [n for n in table.names if n not in {*frame.columns, *own}] if x is None else []
     return frame, xs, ys, left_out
 
 
@@ -253,7 +261,8 @@ def scan_times(path: PathLike, name: str) -> Source | NDArray[Any]:
     return Times(side, Labels(replace(side, categorical=frozenset(side.names))))
 
 
-def _taken(side: Source | Side) -> Side:
+def taken(side: Source | Side) -> Side:
+    """Return all rows of what was found."""
     return side.take() if isinstance(side, Source) else side
 
 
