@@ -6,11 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from deminat import DEMI, JSD, MINE, NWJ, InfoNCE, MLPCritic, SeparableCritic
+from deminat import DEMI, JSD, MINE, NWJ, ConvCritic, InfoNCE, MLPCritic, SeparableCritic
 from deminat.critics import StartedCritic, all_pairs, batch_scores
-from deminat.gradients import _that_matter, all_pairs_loss, batch_loss
+from deminat.gradients import _ConvTable, _that_matter, all_pairs_loss, batch_loss
 from deminat.objectives import training_loss
 from deminat.pairs import Batch, batches, partners
+from deminat.slopes import table_slopes
 from deminat.tasks import gaussian
 from deminat.training import Training, one_thread, train
 
@@ -164,6 +165,53 @@ def test_all_pairs_of_a_concatenating_critic(objective, hidden):
     critic, x, y = MLPCritic((3,), (2,), hidden).double(), normal(N, 3), normal(N, 2, seed=1)
     rows = torch.tensor([5, 1, 7, 2, 11])
     assert_same(critic, x, y, objective, Batch(rows, rows, None), by_hand=bool(hidden))
+
+
+def convolutional():
+    return ConvCritic((1, 6, 7), (2, 6, 7), channels=3, hidden=5).double()
+
+
+def images(n=N):
+    return normal(n, 1, 6, 7), normal(n, 2, 6, 7, seed=1)
+
+
+@pytest.mark.parametrize("objective", [DEMI(0.3), *OTHERS], ids=str)
+def test_all_pairs_of_a_convolutional_critic(objective):
+    rows = torch.tensor([5, 1, 7, 2, 11])
+    assert_same(convolutional(), *images(), objective, Batch(rows, rows, None))
+
+
+def test_few_pairs_of_images_that_matter_are_pulled_back():
+    critic, rows = convolutional(), torch.arange(40)
+    with torch.no_grad():
+        critic.layers[-1].weight *= 1e4  # each x has one y that it cannot be told from
+    assert_same(critic, *images(40), InfoNCE(), Batch(rows, rows, None))
+    _, _, slopes, kept = _ConvTable(critic, table_slopes(InfoNCE(), InfoNCE().loss)).sums(
+        normal(40, 36), normal(40, 36, seed=1)
+    )
+    assert len(kept) == len(slopes) < 40 * 40 / 2
+
+
+def with_another_convolution(**other):
+    critic = convolutional()
+    critic.convolution = nn.Conv2d(3, 3, 5, 2, **{"padding": 2, **other}).double()
+    return critic
+
+
+def test_a_convolutional_critic_of_another_make_is_differentiated_automatically():
+    x, y = images()
+    rows = torch.arange(5)
+    frozen = convolutional()
+    frozen.convolution.weight.requires_grad_(False)
+    for critic, by_hand in [
+        (convolutional(), True),
+        (with_another_convolution(), True),
+        (with_another_convolution(padding_mode="circular"), False),
+        (with_another_convolution(bias=False), False),
+        (frozen, False),
+    ]:
+        loss = batch_loss(critic, x, y, InfoNCE())(Batch(rows, rows, None))
+        assert isinstance(loss, Tensor) != by_hand
 
 
 def trained(truth, steps):

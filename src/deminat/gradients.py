@@ -7,8 +7,8 @@ written out, from the slopes of the loss by each score (`slopes.py`) back to the
 Where all pairs of a batch are scored, $n^2$ of them, what belongs to one side is done once a row:
 - a separable critic gives $f = L R^\top$, and if $G$ holds the slopes, those of $L$ and $R$ are
   $G R$ and $G^\top L$;
-- in one that concatenates, the first layer is a sum, $A x_i + B y_j$, and its slopes, summed over
-  j or i, are those of $A x_i$ and $B y_j$.
+- in one that concatenates, the first layer, a convolution too, is a sum, $A x_i + B y_j$, and its
+  slopes, summed over j or i, are those of $A x_i$ and $B y_j$.
 
 Where information is high nearly all slopes of such a table are next to nothing: those that together
 change the gradient by no more than rounding does are left out, and few pairs are pulled back.
@@ -23,8 +23,10 @@ from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import conv2d
 
 from .critics import (
+    ConvCritic,
     MLPCritic,
     SeparableCritic,
     StartedCritic,
@@ -40,6 +42,7 @@ from .training import Descent
 
 __all__ = ["all_pairs_loss", "batch_loss"]
 
+_CONVOLUTION = "convolution.weight", "convolution.bias"
 _BLOCK = 256  # pairs of a table that are left out together
 _FEW = 2 / 3  # share of a table up to which picking pairs takes less time than it saves
 
@@ -57,6 +60,8 @@ def batch_loss(
         table = None if columns else _table(bare, table_slopes(objective, loss))
     elif _is_separable_as_built(bare):
         table = _SeparableTable(bare, columns, table_slopes(objective, loss))
+    elif _is_convolutional_as_built(bare) and not columns:
+        table = _ConvTable(bare, table_slopes(objective, loss))
 
     def of_batch(batch: Batch) -> Descent:
         if batch.partners is not None and pairs is not None:
@@ -105,6 +110,19 @@ def _is_separable_as_built(critic: nn.Module) -> TypeGuard[SeparableCritic]:
     )
 
 
+def _is_convolutional_as_built(critic: nn.Module) -> TypeGuard[ConvCritic]:
+    """Tell a `ConvCritic` of which no layer was exchanged, wrapped or frozen."""
+    if type(critic) is not ConvCritic:
+        return False
+    built, names = critic.convolution, ("padding_mode", "dilation", "groups")
+    return (
+        type(built) is nn.Conv2d
+        and [getattr(built, name) for name in names] == ["zeros", (1, 1), 1]
+        and are_plain(critic.layers, nn.ReLU)
+        and trains(critic, [*_CONVOLUTION, *names_of("layers", critic.layers)])
+    )
+
+
 class _Pairs:
     """The loss of listed pairs under an `MLPCritic`, gradients included."""
 
@@ -124,41 +142,95 @@ class _Pairs:
         return Written(loss, self.layers.weights, grads)
 
 
+class _Sums:
+    """What follows the first layer of all pairs of a batch, a sum of a half of x and one of y.
+
+    Args:
+        rest: The layers after the first one and its activation.
+        slopes: Those of the loss by each score.
+        dtype: Of the weights.
+    """
+
+    def __init__(self, rest: nn.Sequential, slopes: Slopes, dtype: torch.dtype):
+        self.dtype = _hidden_dtype(dtype)
+        self.rest, self.slopes = Layers(rest, RELU, self.dtype), slopes
+
+    def __call__(
+        self, left: Tensor, right: Tensor
+    ) -> tuple[float, list[Tensor], Tensor, Tensor | None]:
+        """Return the loss, the gradient of each weight, the slopes of sums, and of which sums.
+
+        Args:
+            left: Halves of x, (n, units).
+            right: Halves of y, (n, units).
+        """
+        n = len(left)
+        sums = left.to(self.dtype).unsqueeze(1) + right.to(self.dtype)  # (n, n, units)
+        scores = self.rest(sums.relu_().flatten(0, 1)).to(left.dtype).view(n, n)
+        loss, slopes = self.slopes(scores)
+        rows: Tensor | None = None
+        matter = _that_matter(slopes, self.dtype)
+        slopes = slopes.reshape(-1, 1).to(self.dtype)
+        if len(matter) <= _FEW * n**2:
+            self.rest.keep(matter)
+            rows, slopes = matter, slopes.index_select(0, matter)
+        grads, slopes = self.rest.pulled(slopes)
+        slopes = RELU.back(slopes @ self.rest.pairs[0][0], self.rest.seen[0])
+        return loss, [grad.to(left.dtype) for grad in grads], slopes, rows
+
+
 class _ConcatTable:
     """The loss of all pairs of a batch under an `MLPCritic`, gradients included."""
 
     def __init__(self, critic: MLPCritic, slopes: Slopes):
         self.first = [w.detach() for w in critic.layers[0].parameters()]
-        self.dtype = _hidden_dtype(self.first[0].dtype)
-        self.rest = Layers(nn.Sequential(*list(critic.layers)[2:]), RELU, self.dtype)
-        self.weights, self.slopes = list(critic.parameters()), slopes
+        self.sums = _Sums(nn.Sequential(*list(critic.layers)[2:]), slopes, self.first[0].dtype)
+        self.weights = list(critic.parameters())
 
     def __call__(self, x: Tensor, y: Tensor) -> Descent:
         x, y = x.flatten(1), y.flatten(1)
         (weight, bias), n = self.first, len(x)
         of_x, of_y = weight[:, : x.shape[1]], weight[:, x.shape[1] :]
-        left, right = torch.addmm(bias, x, of_x.T).to(self.dtype), (y @ of_y.T).to(self.dtype)
-        sums = left.unsqueeze(1) + right  # (n, n, units)
-        scores = self.rest(sums.relu_().flatten(0, 1)).to(x.dtype).view(n, n)
-        loss, slopes = self.slopes(scores)
-        rows = _that_matter(slopes, self.dtype)
-        slopes = slopes.reshape(-1, 1).to(self.dtype)
-        if len(rows) > _FEW * n**2:
-            inner, sums = self._pulled(slopes)
-            by_x, by_y = (sums.view(n, n, -1).sum(dim=axis).to(x.dtype) for axis in (1, 0))
-            outer = torch.cat([by_x.T @ x, by_y.T @ y], dim=1)
-            grads = [outer, by_x.sum(dim=0), *inner]
+        loss, inner, slopes, rows = self.sums(torch.addmm(bias, x, of_x.T), y @ of_y.T)
+        if rows is None:
+            by_x, by_y = (slopes.view(n, n, -1).sum(dim=axis).to(x.dtype) for axis in (1, 0))
+            outer = [torch.cat([by_x.T @ x, by_y.T @ y], dim=1), by_x.sum(dim=0)]
         else:
-            self.rest.keep(rows)
-            inner, sums = self._pulled(slopes.index_select(0, rows))
             pairs = torch.cat([x.index_select(0, rows // n), y.index_select(0, rows % n)], dim=1)
-            grads = [sums.T @ pairs.to(self.dtype), sums.sum(dim=0), *inner]
-        return Written(loss, self.weights, [grad.to(x.dtype) for grad in grads])
+            outer = [slopes.T @ pairs.to(slopes.dtype), slopes.sum(dim=0)]
+        return Written(loss, self.weights, [*(grad.to(x.dtype) for grad in outer), *inner])
 
-    def _pulled(self, slopes: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Return the gradient of each later weight, and the slopes of the first layer's sums."""
-        inner, slopes = self.rest.pulled(slopes)
-        return inner, RELU.back(slopes @ self.rest.pairs[0][0], self.rest.seen[0])
+
+class _ConvTable:
+    """The loss of all pairs of a batch under a `ConvCritic`, gradients included.
+
+    The convolution, of n images a side, is differentiated automatically: it takes next to no time.
+    """
+
+    def __init__(self, critic: ConvCritic, slopes: Slopes):
+        self.convolution = critic.convolution
+        self.sums = _Sums(critic.layers, slopes, critic.convolution.weight.dtype)
+        self.weights = list(critic.parameters())
+
+    def __call__(self, x: Tensor, y: Tensor) -> Descent:
+        own, n = list(self.convolution.parameters()), len(x)
+        weight, bias = own
+        of_x, of_y = weight[:, : x.shape[1]], weight[:, x.shape[1] :]
+        halves = self._convolved(x, of_x, bias), self._convolved(y, of_y)
+        loss, inner, slopes, rows = self.sums(*(half.detach() for half in halves))
+        if rows is None:
+            sides = [slopes.view(n, n, -1).sum(dim=axis).to(x.dtype) for axis in (1, 0)]
+        else:
+            sides = [
+                torch.zeros_like(half).index_add_(0, of, slopes.to(x.dtype))
+                for half, of in zip(halves, (rows // n, rows % n), strict=True)
+            ]
+        return Written(loss, self.weights, [*torch.autograd.grad(halves, own, sides), *inner])
+
+    def _convolved(self, images: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Return what the convolution makes of one side, (n, units)."""
+        stride, padding = self.convolution.stride, self.convolution.padding
+        return conv2d(images, weight, bias, stride, padding).flatten(1)
 
 
 def _hidden_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -173,11 +245,11 @@ def _that_matter(slopes: Tensor, dtype: torch.dtype) -> Tensor:
     All others together are less than rounding to `dtype` takes off the largest. They are left out
     by the block: products of ever new shapes are slow.
     """
-    sizes = slopes.abs().flatten()
-    ordered = sizes.sort().values  # what is not a number comes last: then all matter
-    drowned = int((ordered.cumsum(0) < ordered[-1] * torch.finfo(dtype).eps).sum())
-    least = ordered[drowned // _BLOCK * _BLOCK]
-    return (~(sizes < least)).nonzero().squeeze(1)
+    sizes, places = slopes.abs().flatten().sort()  # what is not a number comes last: all matter
+    drowned = int((sizes.cumsum(0) < sizes[-1] * torch.finfo(dtype).eps).sum())
+    matter = torch.ones_like(places, dtype=torch.bool)
+    matter[places[: drowned // _BLOCK * _BLOCK]] = False
+    return matter.nonzero().squeeze(1)
 
 
 class _SeparableTable:
