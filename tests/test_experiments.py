@@ -68,6 +68,7 @@ def test_the_gaussian_study_is_the_papers():
         ("demi(0.5)", ["demi", "ccmi", "smile(tau=1)", "smile(tau=5)", "smile(tau=inf)"]),
         ("demi(0.25)", ["demi(alpha=0.25)"]),
         ("mine", ["mine"]),
+        ("mine(rate=0.001)", ["mine(rate=0.001)"]),
         ("gaussian", ["gaussian"]),
     ],
 )

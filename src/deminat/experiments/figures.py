@@ -35,6 +35,7 @@ COLOURS = {  # of every method, in the order in which they are shown
     "smile(tau=5)": "tab:red",
     "smile(tau=inf)": "firebrick",
     "mine": "tab:green",
+    "mine(rate=0.001)": "limegreen",
     "infonce": "tab:purple",
     "ccmi": "tab:brown",
     "gm": "tab:pink",
