@@ -38,6 +38,7 @@ from deminat.files.archives import ARCHIVES, Dataset, scan_array, scan_arrays
 from deminat.files.checks import PathLike, readable, shown
 from deminat.files.columns import Side, Table, chosen, listed, missing, named, resolve
 from deminat.files.folder import is_folder, open_folder
+from deminat.files.pairable import pairable
 from deminat.files.paired import paired
 from deminat.files.sources import Columns, Labels, Times
 from deminat.rows import Source
@@ -202,46 +203,7 @@ def read_columns(
     path = _checked(path)
     if path.suffix.lower() in ARCHIVES:
         raise DataError(f"{shown(path)} holds arrays, and this wants a table: see CSV or Parquet")
-    table = _TABLES[path.suffix.lower()](path)
-    labels = {resolve(table, name) for name in listed(categorical)}
-    own = {resolve(table, name) for name in apart}
-    xs = [name for name in table.names if name not in own] if x is None else named(table, x)
-    ys = None if y is None else named(table, y)
-    try:
-        frame = _frame(table, [*xs, *(ys or [])], labels)
-    except DataError:
-        xs = _readable(table, xs, labels) if x is None and _is_sound(table) else []
-        if not xs:
-            raise
-        frame = _frame(table, [*xs, *(ys or [])], labels)
-    left_out = [n for n in table.names if n not in {*frame.columns, *own}] if x is None else []
-    return frame, xs, ys, left_out
-
-
-def _frame(table: Table, names: Sequence[str], labels: set[str]) -> pl.DataFrame:
-    wanted = list(dict.fromkeys(names))
-    (side,) = table.pick([wanted], labels)
-    return pl.DataFrame(side, schema=wanted) if isinstance(side, np.ndarray) else side
-
-
-def _is_sound(table: Table) -> bool:
-    """Tell whether a table can be read at all: anything can be read as labels."""
-    try:
-        table.pick([table.names[:1]], set(table.names[:1]))
-    except DataError:
-        return False
-    return True
-
-
-def _readable(table: Table, names: list[str], labels: set[str]) -> list[str]:
-    """Return the columns that can be read: of many in few readings, if few of them cannot."""
-    try:
-        table.pick([names], labels)
-    except DataError:
-        half = len(names) // 2
-        parts = (names[:half], names[half:]) if half else ()
-        return [name for part in parts for name in _readable(table, part, labels)]
-    return names
+    return pairable(_TABLES[path.suffix.lower()](path), x, y, listed(categorical), apart)
 
 
 def scan_labels(path: PathLike, name: str) -> Source | NDArray[Any]:
