@@ -1,5 +1,6 @@
 """Gradients written by hand are those of automatic differentiation, where they may be."""
 
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -29,6 +30,16 @@ def normal(*shape, seed=0):
 def a_batch(k=1):
     joint, anchors = torch.tensor([5, 1, 7]), torch.tensor([0, 3, 8, 10])
     return Batch(joint, anchors, partners(N, k, generator())[anchors])
+
+
+@contextmanager
+def products_of(precision):
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def gradients(critic, loss):
@@ -192,6 +203,18 @@ def test_few_pairs_of_images_that_matter_are_pulled_back():
     assert len(kept) == len(slopes) < 40 * 40 / 2
 
 
+def test_images_are_scored_in_bfloat16_where_torch_may_multiply_in_it():
+    critic, rows = convolutional().float(), torch.arange(40)
+    x, y = (a.float() for a in images(40))
+    found = []
+    for precision in ("highest", "medium"):
+        with products_of(precision):
+            loss = batch_loss(critic, x, y, InfoNCE())(Batch(rows, rows, None))
+        found.append(torch.cat([g.flatten() for g in gradients(critic, loss)]))
+    assert found[1].dtype == torch.float32
+    assert 1e-5 < (found[1] - found[0]).norm() / found[0].norm() < 0.1
+
+
 def with_another_convolution(**other):
     critic = convolutional()
     critic.convolution = nn.Conv2d(3, 3, 5, 2, **{"padding": 2, **other}).double()
@@ -259,16 +282,12 @@ def test_where_a_slope_is_not_a_number_all_matter():
 
 @pytest.mark.parametrize(("truth", "steps"), [(30.0, 2500), (2.0, 20)])
 def test_where_torch_may_multiply_in_bfloat16_so_do_tables(truth, steps):
-    before = torch.get_float32_matmul_precision()
     found = {}
     for precision in ("highest", "medium"):
         critic, _, batch = trained(truth, steps)
         x, y = (torch.as_tensor(a).float() for a in gaussian(20, truth).sample(4_000, seed=0))
-        torch.set_float32_matmul_precision(precision)
-        try:
+        with products_of(precision):
             loss = batch_loss(critic, x, y, InfoNCE())(batch)
-        finally:
-            torch.set_float32_matmul_precision(before)
         found[precision] = torch.cat([g.flatten() for g in gradients(critic, loss)])
     assert found["medium"].dtype == torch.float32
     error = (found["medium"] - found["highest"]).norm() / found["highest"].norm()
