@@ -24,7 +24,8 @@ from deminat.cli import app
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
+RESULTS = ROOT / "results"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), RESULTS / "README.md"])
 WITH_PYTHON = [path for path in PAGES if "```python" in path.read_text("utf-8")]
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)`(deminat [^`]+)`(?!`)")
@@ -198,6 +199,13 @@ def test_commands_run(command, small):
         assert done.exit_code in laws, f"{words}: {done.output} {done.exception}"
         if "--json" in words:
             json.loads(done.stdout)
+
+
+def test_every_file_of_results_is_told_with_its_command():
+    told = re.findall(r"^\| `(\S+)` \| `deminat ", (RESULTS / "README.md").read_text("utf-8"), re.M)
+    files = [path.relative_to(RESULTS) for path in RESULTS.rglob("*.csv")]
+    assert files
+    assert sorted(map(str, files)) == sorted(name.replace(".*", ".csv") for name in told)
 
 
 @pytest.mark.parametrize("command", NAMED, ids=str)
