@@ -6,6 +6,10 @@ excel on Gaussians; errors of three large terms do not cancel elsewhere.
 
 A flow of a single column can only be an affine map, hence the marginals are made normal first:
 that keeps the information and leaves the flows what couples the columns.
+
+A coupling moves every other column by what the rest tell. So columns of x and y take turns in the
+joint flow: side by side, those that belong together may be in the same half of every coupling, and
+what they tell about each other would have to go through others.
 """
 
 from collections.abc import Callable, Sequence
@@ -84,12 +88,17 @@ class FlowRatio(nn.Module):
         self.flows = nn.ModuleList(
             RealNVP(size, transforms=blocks, hidden_features=tuple(hidden)) for size in sizes
         )
+        self.turns: Tensor
+        self.register_buffer("turns", _turns(x_features, y_features))
 
-    def log_densities(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def tables(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        """Return what each flow sees, (n, columns): both sides, x and y."""
+        return [torch.cat([x, y], dim=1).index_select(1, self.turns), x, y]
+
+    def log_densities(self, x: Tensor, y: Tensor) -> list[Tensor]:
         """Return log p(x, y), log p(x) and log p(y), each (n,)."""
-        joint, x_flow, y_flow = self.flows
-        both = torch.cat([x, y], dim=1)
-        return joint().log_prob(both), x_flow().log_prob(x), y_flow().log_prob(y)
+        seen = zip(self.flows, self.tables(x, y), strict=True)
+        return [flow().log_prob(table) for flow, table in seen]
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the log ratio (n,)."""
@@ -235,6 +244,12 @@ class GM(BaseEstimator):  # type: ignore[misc]
         return requires_y(super().__sklearn_tags__())
 
 
+def _turns(x_features: int, y_features: int) -> Tensor:
+    """Return the order of x and y columns, (columns,), in which the sides take turns."""
+    places = [(torch.arange(size) + 0.5) / size for size in (x_features, y_features)]
+    return torch.cat(places).argsort(stable=True)
+
+
 def _batch_loss(flows: FlowRatio, x: Tensor, y: Tensor) -> Callable[[Batch], Descent]:
     """Return the loss of one training, as a function of a batch of rows of x and y."""
     by_hand = likelihood_loss(list(flows.flows))
@@ -243,7 +258,7 @@ def _batch_loss(flows: FlowRatio, x: Tensor, y: Tensor) -> Callable[[Batch], Des
         some_x, some_y = x.index_select(0, batch.joint), y.index_select(0, batch.joint)
         if by_hand is None:
             return flows.loss(some_x, some_y)
-        return by_hand([torch.cat([some_x, some_y], dim=1), some_x, some_y])
+        return by_hand(flows.tables(some_x, some_y))
 
     return of_batch
 
