@@ -217,8 +217,10 @@ def _estimated(columns: Columns, known: Columns, cell: Cell) -> list[Row]:
 
 def _first_of_each(rows: list[Row]) -> tuple[Caution, ...]:
     """Return the first warning of each kind; rows that an older version stored tell none."""
-    cautions = [Caution(**told) for row in rows for told in row.get("cautions", ())]
-    return tuple({caution.code: caution for caution in reversed(cautions)}.values())[::-1]
+    first: dict[str, Caution] = {}
+    for told in (told for row in rows for told in row.get("cautions", ())):
+        first.setdefault(told["code"], Caution(**told))
+    return tuple(first.values())
 
 
 def _adjusted(rows: list[Row]) -> pl.DataFrame:

@@ -221,9 +221,9 @@ class MINE:
     r"""The Donsker-Varadhan bound, trained on itself.
 
     The gradient of $\log E[e^f]$ over a batch is biased; `start_training` divides by a moving
-    average of $E[e^f]$ instead of the batch's own. It remembers some 1 / rate batches; where what
-    makes that mean is rarer than one in all their unpaired pairs, above some 9 nats with batches of
-    64, nothing holds scores back and a long training runs away. A lower rate remembers longer.
+    average of $E[e^f]$ instead of the batch's own. It remembers some 1 / rate steps. Where
+    information is high, from 6 nats on, and training long, that may be too few: scores run away. A
+    lower rate was seen to hold them.
 
     Args:
         rate: Weight of the newest batch in that moving average.
