@@ -44,6 +44,7 @@ PATH = [
     "tensorboard",
     "layers",
     "slopes",
+    "tables",
     "gradients",
     "couplings",
     "scores",

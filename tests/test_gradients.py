@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from deminat import DEMI, JSD, MINE, NWJ, ConvCritic, InfoNCE, MLPCritic, SeparableCritic
 from deminat.critics import StartedCritic, all_pairs, batch_scores
-from deminat.gradients import _ConvTable, _that_matter, all_pairs_loss, batch_loss
+from deminat.gradients import all_pairs_loss, batch_loss
 from deminat.objectives import training_loss
 from deminat.pairs import Batch, batches, partners
 from deminat.slopes import table_slopes
+from deminat.tables import ConvTable, _that_matter
 from deminat.tasks import gaussian
 from deminat.training import Training, one_thread, train
 
@@ -179,6 +180,7 @@ def test_all_pairs_of_a_concatenating_critic(objective, hidden):
 
 
 def convolutional():
+    torch.manual_seed(0)
     return ConvCritic((1, 6, 7), (2, 6, 7), channels=3, hidden=5).double()
 
 
@@ -197,10 +199,26 @@ def test_few_pairs_of_images_that_matter_are_pulled_back():
     with torch.no_grad():
         critic.layers[-1].weight *= 1e4  # each x has one y that it cannot be told from
     assert_same(critic, *images(40), InfoNCE(), Batch(rows, rows, None))
-    _, _, slopes, kept = _ConvTable(critic, table_slopes(InfoNCE(), InfoNCE().loss)).sums(
+    pulled = ConvTable(critic, table_slopes(InfoNCE(), InfoNCE().loss)).sums(
         normal(40, 36), normal(40, 36, seed=1)
     )
-    assert len(kept) == len(slopes) < 40 * 40 / 2
+    assert len(pulled.rows) == len(pulled.sums) < 40 * 40 / 2
+
+
+@pytest.mark.parametrize("black", [0, 2, 4, 6])
+@pytest.mark.parametrize("loud", [1, 1e4], ids=["all", "few"])
+def test_where_all_images_of_a_side_agree_they_are_scored_once(black, loud):
+    critic, rows = convolutional(), torch.arange(20)
+    with torch.no_grad():
+        critic.layers[-1].weight *= loud
+    x, y = images(20)
+    y[:, :, 6 - black :] = normal(6)[6 - black :, None]  # alike, if not black
+    y[:, :, :, :2] = 0
+    assert_same(critic, x, y, InfoNCE(), Batch(rows, rows, None))
+    rows, columns = ConvTable(critic, table_slopes(InfoNCE(), InfoNCE().loss))._box(y)
+    # Of 6 x 7 pixels, 3 x 4 windows of 5 x 5 by twos: the first window sees columns 0 to 2.
+    expected = range(min(3, (8 - black) // 2)), range(4)
+    assert (range(3)[rows], range(4)[columns]) == (expected if black < 6 else (range(0), range(0)))
 
 
 def test_images_are_scored_in_bfloat16_where_torch_may_multiply_in_it():
@@ -255,7 +273,7 @@ def test_slopes_next_to_nothing_are_left_out(monkeypatch, truth, steps, few):
     found = {}
     for name, share in (("as it is", None), ("all", 0.0), ("picked", 1.0)):
         if share is not None:
-            monkeypatch.setattr("deminat.gradients._FEW", share)
+            monkeypatch.setattr("deminat.tables._FEW", share)
         found[name] = torch.cat([g.flatten() for g in gradients(critic, loss(batch))])
     assert torch.equal(found["as it is"], found["picked" if few else "all"])
     error = (found["picked"] - found["all"]).norm() / found["all"].norm()

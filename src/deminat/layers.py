@@ -82,10 +82,16 @@ class Layers:
         self.pairs, self.dtype = self.own, dtype
         self.activation = activation
 
-    def __call__(self, inputs: Tensor) -> Tensor:
-        """Return the output (n, k') of inputs (n, k)."""
+    def __call__(self, inputs: Tensor, first: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """Return the output (n, k') of inputs (n, k).
+
+        Args:
+            inputs: To the first layer.
+            first: Weight and bias of the first layer instead of its own.
+        """
+        self.pairs = [first, *self.own[1:]] if first else self.own
         if self.dtype is not None:
-            self.pairs = [(w.to(self.dtype), b.to(self.dtype)) for w, b in self.own]
+            self.pairs = [(w.to(self.dtype), b.to(self.dtype)) for w, b in self.pairs]
         self.seen, self.inputs = [inputs], []  # by each layer, by each activation
         for weight, bias in self.pairs[:-1]:
             self.inputs.append(torch.addmm(bias, self.seen[-1], weight.T))
