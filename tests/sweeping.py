@@ -32,6 +32,16 @@ def squares(cell):
     return rows_of(cell)
 
 
+_HOARD = []
+
+
+def hoarded(cell):
+    """Return the process as a row, and leave it larger than joblib suffers."""
+    _HOARD.append(b"1" * 500_000_000)
+    time.sleep(1.1)  # joblib looks once a second
+    return [{**cell, "process": os.getpid()}]
+
+
 def cells(count):
     return [{"kind": "square", "seed": seed} for seed in range(count)]
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 from deminat.errors import DataError, TrainingError
 from deminat.store import Store, key_of
 from deminat.sweeps import Sweep, run_sweep
-from sweeping import cells, squares, with_origin
+from sweeping import cells, hoarded, squares, with_origin
 
 SCRIPT = Path(__file__).parent / "sweeping.py"
 
@@ -151,6 +152,15 @@ def test_rows_do_not_depend_on_processes(tmp_path):
         with Store.writing(tmp_path / f"{jobs}.sqlite") as store:
             tables.append(run_sweep(Sweep(cells(7), squares), store, jobs=jobs))
     assert tables[0] == tables[1] == with_origin(cells(7))
+
+
+def test_processes_that_grew_are_replaced_in_silence(tmp_path):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with Store.writing(tmp_path / "rows.sqlite") as store:
+            rows = run_sweep(Sweep(cells(6), hoarded), store, jobs=2)
+    assert len({row["process"] for row in rows}) > 2
+    assert not said
 
 
 def test_an_error_in_a_cell_leaves_the_others(tmp_path):

@@ -9,6 +9,7 @@ Rows also tell of what version of deminat they are, and on what processor they w
 
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -102,7 +103,7 @@ def _run(
     """Run cells and keep their rows as they come; return what is to be said of those that fail."""
     jobs = min(effective_n_jobs(jobs), len(cells)) if cluster is None else -1
     failed = []
-    with metered(progress, len(cells), here=jobs == 1) as meters:
+    with _quietly(), metered(progress, len(cells), here=jobs == 1) as meters:
         meters.look()
         work = [(i, run, cell, meters.of(i)) for i, cell in enumerate(cells)]
         with closing(_outcomes(work, jobs, cluster)) as outcomes:
@@ -113,6 +114,14 @@ def _run(
                     store.add(cells[i], rows)
                 meters.done(i)
     return failed
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Hide that joblib replaces a process when a cell has left it large: nothing is lost by it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+        yield
 
 
 def _of_all(progress: Progress | None, before: int, count: int) -> Progress | None:
