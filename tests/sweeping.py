@@ -4,6 +4,7 @@ python sweeping.py PATH CELLS JOBS [SCHEDULER]
 """
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -30,6 +31,23 @@ def squares(cell):
         with open(log, "a") as file:
             file.write(f"{cell['seed']}\n")
     return rows_of(cell)
+
+
+def deadly(cell):
+    """Return the rows; some cells kill their process, the first time that they are run."""
+    time.sleep(0.02)
+    mark = Path(cell["folder"]) / str(cell["seed"])
+    if cell["seed"] % 10 == 4 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [cell]
+
+
+def relentless(cell):
+    """Return a row, or kill the process."""
+    if cell["seed"] % 10 == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [cell]
 
 
 _HOARD = []

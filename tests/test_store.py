@@ -17,7 +17,7 @@ import pytest
 from deminat.errors import DataError, TrainingError
 from deminat.store import Store, key_of
 from deminat.sweeps import Sweep, run_sweep
-from sweeping import cells, hoarded, squares, with_origin
+from sweeping import cells, deadly, hoarded, relentless, squares, with_origin
 
 SCRIPT = Path(__file__).parent / "sweeping.py"
 
@@ -173,6 +173,38 @@ def test_an_error_in_a_cell_leaves_the_others(tmp_path):
         with pytest.raises(TrainingError, match=r'1 of 4 cells failed, the first \{"seed": 1\}'):
             run_sweep(Sweep([{"seed": s} for s in range(4)], run), store)
         assert {row["seed"] for row in store.rows()} == {0, 2, 3}
+
+
+def test_a_fault_of_ours_in_a_cell_leaves_the_others(tmp_path):
+    def run(cell):
+        return [{"inverse": 1 / cell["seed"]}]
+
+    with Store.writing(tmp_path / "rows.sqlite") as store:
+        with pytest.raises(TrainingError, match=r"1 of 4 cells .*: ZeroDivisionError: division by"):
+            run_sweep(Sweep([{"seed": s} for s in range(4)], run), store)
+        assert len(store.rows()) == 3
+
+
+def test_where_a_process_is_killed_others_go_on(tmp_path):
+    wanted = [{"seed": s, "folder": str(tmp_path)} for s in range(30)]
+    shares = []
+    with Store.writing(tmp_path / "rows.sqlite") as store:
+        rows = run_sweep(Sweep(wanted, deadly), store, jobs=2, progress=shares.append)
+    assert [row["seed"] for row in rows] == list(range(30))
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.isdigit()) == [
+        *("14", "24", "4")
+    ]
+    assert shares[-1] == 1
+    assert shares == sorted(shares)
+
+
+def test_processes_that_are_killed_again_and_again_end_a_sweep(tmp_path, monkeypatch):
+    monkeypatch.setattr("deminat.sweeps._TRIES", 2)
+    wanted = [{"seed": s} for s in (1, 2, 4, 14)]
+    with Store.writing(tmp_path / "rows.sqlite") as store:
+        with pytest.raises(TrainingError, match=r"killed 2 times .* go on with --jobs 1"):
+            run_sweep(Sweep(wanted, relentless), store, jobs=2)
+        assert {row["seed"] for row in store.rows()} <= {1, 2}
 
 
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path):

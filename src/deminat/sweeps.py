@@ -11,7 +11,8 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -31,6 +32,7 @@ __all__ = ["Rows", "Sweep", "matching", "run_sweep", "tell"]
 
 _ONE_AT_A_TIME = threading.Lock()
 _PATIENCE = 10.0  # seconds that workers may take to report
+_TRIES = 5  # until processes that are killed end a sweep
 _LISTENER: ContextVar[Progress | None] = ContextVar("_LISTENER", default=None)
 
 
@@ -80,16 +82,23 @@ def run_sweep(
         cluster: Address of a Dask scheduler to use instead, such as `tcp://host:8786`.
         progress: Called with the share of the cells that is done.
 
-    Cells that fail are tried again the next time; they are told when all others are done.
+    Cells that fail are tried again the next time; they are told when all others are done. If a
+    process is killed, as for want of memory, others go on with what it left.
     """
-    todo = store.missing(sweep.cells)
-    if todo:
+    for _ in range(_TRIES):
+        todo = store.missing(sweep.cells)
         whole = _of_all(progress, len(sweep.cells) - len(todo), len(sweep.cells))
-        if failed := _run(sweep.run, todo, store, jobs, cluster, whole):
-            raise TrainingError(f"{len(failed)} of {len(todo)} cells failed, the first {failed[0]}")
-    elif progress:
-        progress(1.0)
-    return store.rows(sweep.cells)
+        with suppress(BrokenProcessPool):
+            if todo and (failed := _run(sweep.run, todo, store, jobs, cluster, whole)):
+                count = f"{len(failed)} of {len(todo)}"
+                raise TrainingError(f"{count} cells failed, the first {failed[0]}")
+            if whole and not todo:
+                whole(1.0)
+            return store.rows(sweep.cells)
+    raise TrainingError(
+        f"processes were killed {_TRIES} times in the middle of their work, perhaps for want of "
+        "memory; what is finished is kept: go on with --jobs 1"
+    )
 
 
 def _run(
@@ -203,8 +212,10 @@ def _outcome(
         token = _LISTENER.set(progress)
         try:
             return place, [{**row, **where} for row in run(cell)]
-        except (DataError, TrainingError) as error:  # the others go on
+        except (DataError, TrainingError) as error:
             return place, str(error)
+        except Exception as error:  # a fault of ours: the others go on all the same
+            return place, f"{type(error).__name__}: {error}"
         finally:
             _LISTENER.reset(token)
 
