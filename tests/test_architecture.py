@@ -44,7 +44,7 @@ PATH = [
     "tensorboard",
     "layers",
     "slopes",
-    "tables",
+    "allpairs",
     "gradients",
     "couplings",
     "scores",

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from deminat import DEMI, JSD, MINE, NWJ, ConvCritic, InfoNCE, MLPCritic, SeparableCritic
+from deminat.allpairs import ConvTable, _that_matter
 from deminat.critics import StartedCritic, all_pairs, batch_scores
 from deminat.gradients import all_pairs_loss, batch_loss
 from deminat.objectives import training_loss
 from deminat.pairs import Batch, batches, partners
 from deminat.slopes import table_slopes
-from deminat.tables import ConvTable, _that_matter
 from deminat.tasks import gaussian
 from deminat.training import Training, one_thread, train
 
@@ -273,7 +273,7 @@ def test_slopes_next_to_nothing_are_left_out(monkeypatch, truth, steps, few):
     found = {}
     for name, share in (("as it is", None), ("all", 0.0), ("picked", 1.0)):
         if share is not None:
-            monkeypatch.setattr("deminat.tables._FEW", share)
+            monkeypatch.setattr("deminat.allpairs._FEW", share)
         found[name] = torch.cat([g.flatten() for g in gradients(critic, loss(batch))])
     assert torch.equal(found["as it is"], found["picked" if few else "all"])
     error = (found["picked"] - found["all"]).norm() / found["all"].norm()

@@ -4,7 +4,7 @@ Automatic differentiation serves any critic, but in a step of a small network it
 a third of the time. So the networks that come with deminat are differentiated by the chain rule
 written out, from the slopes of the loss by each score (`slopes.py`) back to the weights.
 
-Those of all pairs of a batch are in `tables.py`.
+Those of all pairs of a batch are in `allpairs.py`.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from typing import TypeGuard
 import torch
 from torch import Tensor, nn
 
+from .allpairs import ConcatTable, ConvTable, SeparableTable, split
 from .critics import (
     ConvCritic,
     MLPCritic,
@@ -26,7 +27,6 @@ from .layers import RELU, Layers, Written, are_plain, names_of, trains
 from .objectives import Loss, Objective, training_loss
 from .pairs import Batch
 from .slopes import ListSlopes, Slopes, automatic, list_slopes, table_slopes
-from .tables import ConcatTable, ConvTable, SeparableTable, split
 from .training import Descent
 
 __all__ = ["all_pairs_loss", "batch_loss"]

@@ -1,13 +1,15 @@
-"""Where rows come from: the version and commit of deminat, and the processor."""
+"""Where rows come from: the versions of deminat, with its commit, and of torch, the processor."""
 
 import os
 import platform
 import re
 import subprocess
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 from . import __version__
+from .store import digest_of
 
 __all__ = ["origin"]
 
@@ -16,16 +18,21 @@ _PATIENCE = 10.0  # seconds
 
 @cache
 def origin() -> dict[str, str]:
-    """Return the version, with the commit if this is a clone, and the processor."""
-    return {"version": _version(), "machine": f"{_processor()}, {os.cpu_count()} cores"}
+    """Return the versions, with the commit if this is a clone, and the processor."""
+    return {
+        "version": _version(),
+        "torch": version("torch"),
+        "machine": f"{_processor()}, {os.cpu_count()} cores",
+    }
 
 
 def _version() -> str:
-    """Return the version, and after it the commit; `changed` if files differ from that."""
+    """Return the version, and after it the commit; `changed` and how, if files differ from it."""
     commit = _git("rev-parse", "--short=12", "HEAD") if _is_clone() else ""
     if not commit:
         return __version__
-    changed = " changed" if _git("status", "--porcelain", "--untracked-files=no", "--", ".") else ""
+    changes = _git("diff", "HEAD", "--", ".")
+    changed = f" changed {digest_of(changes.encode())[:8]}" if changes else ""
     return f"{__version__} {commit}{changed}"
 
 

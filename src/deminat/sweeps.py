@@ -1,10 +1,11 @@
 """One runner for all sweeps: cells that are not in the store yet are run and stored.
 
 A cell is a plain dictionary of names and numbers, and all that its rows depend on, the seed
-included: so rows are the same wherever a cell is run, here or on a cluster, first or last. Cells
-are handed out one by one and their rows are committed as they come back, by this process alone. A
-sweep that is killed loses the cells in the making, and goes on where it was when called again.
-Rows also tell of what version of deminat they are, and on what processor they were made.
+included: so rows are the same wherever a cell is run, here or on a cluster of the same processors,
+first or last. Cells are handed out one by one and their rows are committed as they come back, by
+this process alone. A sweep that is killed loses the cells in the making, and goes on where it was
+when called again. Rows also tell of what versions of deminat and torch they are, and on what
+processor they were made.
 """
 
 import threading
@@ -255,5 +256,5 @@ def _check_cluster(client: Any) -> None:
 
 
 def _version() -> str:
-    """Return the version and, in a clone, the commit."""
-    return origin()["version"]
+    """Return the version and, in a clone, the commit; and that of torch."""
+    return "{version} with torch {torch}".format(**origin())

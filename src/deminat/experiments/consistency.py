@@ -34,7 +34,7 @@ from ..training import Training
 from ..transforms import AsIs
 from .once import FULL, check_precision, trained_once
 
-__all__ = ["ConsistencyStudy", "ratios", "run_consistency"]
+__all__ = ["TESTS", "ConsistencyStudy", "ratios", "run_consistency"]
 
 Images = NDArray[np.float32]
 
@@ -43,7 +43,7 @@ _ALL, _LEAST = 60_000, 64  # images to train on
 _ROWS = 28
 _APART = 3
 _CLEAR = 2.0  # standard errors above 0
-_TESTS = ("monotonicity", "processing", "additivity")
+TESTS = ("monotonicity", "processing", "additivity")
 _TRAINED: dict[str, tuple[Objective, ...]] = {
     "demi(0.5)": (DEMI(), SMILE(1.0), SMILE(5.0), SMILE(math.inf)),
     "infonce": (InfoNCE(),),
@@ -97,7 +97,7 @@ class ConsistencyStudy:
             }
             for draw in range(self.reps)
             for training in self.trainings
-            for test in _TESTS
+            for test in TESTS
             for t in self.rows
         ]
 
@@ -136,17 +136,20 @@ def run_consistency(cell: Cell) -> list[Row]:
 def ratios(rows: list[Row]) -> list[Row]:
     """Return the rows with a `ratio`: `None` where what to divide by is not there, or may be 0.
 
-    InfoNCE is called by how many it was trained against, which limit what it can read.
+    Its `ratio_error` is a standard error over test pairs, which sees no luck of a training. InfoNCE
+    is called by how many it was trained against, which limit what it can read.
     """
     alone = {_point(r): r for r in rows if r["test"] == "monotonicity"}
     found = []
     for row in rows:
         whole = {**row, "t": _ROWS} if row["test"] == "monotonicity" else row
         base = alone.get(_point(whole))
-        ratio = None
+        ratio = error = None
         if base is not None and base["estimate"] > _CLEAR * base["standard_error"]:
             ratio = row["estimate"] / base["estimate"]
-        found.append({**row, "method": _name(row), "ratio": ratio})
+            both = row["standard_error"], ratio * base["standard_error"]
+            error = 0.0 if base is row else math.hypot(*both) / base["estimate"]
+        found.append({**row, "method": _name(row), "ratio": ratio, "ratio_error": error})
     return found
 
 

@@ -45,15 +45,20 @@ COLOURS = {  # of every method, in the order in which they are shown
     "supervised": "black",
 }
 NORMALISED = ", normalised"  # what a method is called by whose scores are, beside the others
-_DASHED = {"ccmi", "jsd"}  # which read what smile(tau=inf) and demi read, and would hide it
-_FAR = 1.2  # times the largest truth, up to which errors are drawn
+_STYLES = {"ccmi": "--", "jsd": "--", "auto": "--", "gaussian": ":"}  # over what they would hide
+_TWINS = {  # what is left out of the figure of Gaussians, as in the paper, where the other is
+    "ccmi": "smile(tau=inf)",  # the same number, whatever the scores
+    "demi(alpha=0.25)": "demi",
+    "demi(alpha=0.75)": "demi",
+}
+_HIGHEST, _LOWEST = 1.05, -0.4  # times the largest truth, between which errors are drawn
 _SMOOTH = 0.02  # share of a curve that its smoothed version averages over
 _TESTS = {
     "monotonicity": "monotonicity: I(X;Y_t) / I(X;Y_28)",
     "processing": "data processing: I([X,X];[Y_t,Y_t-3]) / I(X;Y_t)",
     "additivity": "additivity: I([X1,X2];[Y1_t,Y2_t]) / I(X;Y_t)",
 }
-_IDEAL = {"processing": 1.0, "additivity": 2.0}
+_IDEAL = {"monotonicity": 1.0, "processing": 1.0, "additivity": 2.0}  # the first at its end
 _ACCURACIES = "conv", "fc", "output"
 _LOOKS = {
     "conv": "probe on conv(256,4,4): accuracy (%)",
@@ -66,6 +71,8 @@ _LOOKS = {
 
 def draw_gaussian(rows: Sequence[Row]) -> "Figure":
     """Draw error by true information: columns for normal and cubic, a line for each d and n."""
+    there = {r["method"] for r in rows}
+    rows = [r for r in rows if _TWINS.get(r["method"]) not in there]
     settings = sorted({(r["d"], -r["n"]) for r in rows})
     kinds = [kind for kind in ("normal", "cubic") if any(r["kind"] == kind for r in rows)]
     figure, panels = _panels(len(settings), len(kinds))
@@ -76,7 +83,7 @@ def draw_gaussian(rows: Sequence[Row]) -> "Figure":
                 lowest = panels[i][j]
                 lowest.set_title(f"{kind}, {d} + {d} columns, {-n:,} pairs", fontsize="medium")
                 _errors(lowest, own)
-            else:  # as of cubic ones in 100 columns, which the paper has not
+            else:  # a table that was not run, or that the paper has not
                 panels[i][j].set_axis_off()
         lowest.set_xlabel("true information (nats)")
     _share_legend(figure, [ax for line in panels for ax in line])
@@ -96,30 +103,49 @@ def _errors(ax: "Axes", rows: Sequence[Row]) -> None:
 
 
 def _point_at_far_ones(ax: "Axes", rows: Sequence[Row]) -> None:
-    """Let errors that are greater than any truth not hide the others; say how great they are."""
-    far = _FAR * max(r["truth"] for r in rows)
-    near = [r["error"] for r in rows if abs(r["error"]) <= far]
-    if len(near) < len(rows):
-        ax.set_ylim(min([0.0, *near]) - 0.05 * far, far)
+    """Let errors that are far greater than others not hide these; say how great they are."""
+    truth = max(r["truth"] for r in rows)
+    low, high = _LOWEST * truth, _HIGHEST * truth
+    near = [r["error"] for r in rows if low <= r["error"] <= high]
     words = []
+    if len(near) < len(rows):
+        low = min([0.0, *near]) - 0.05 * truth
+        ax.set_ylim(low, high)
     for method, colour in _colours(rows).items():
-        beyond = [r for r in rows if r["method"] == method and abs(r["error"]) > far]
+        beyond = [r for r in rows if r["method"] == method and not low <= r["error"] <= high]
         for r in beyond:
-            low, high = ax.get_ylim()
             edge, marker = (high, "^") if r["error"] > 0 else (low, "v")
             ax.plot(r["truth"], edge, marker, color=colour, clip_on=False)
         if beyond:
-            words.append(f"{method}: to {max((r['error'] for r in beyond), key=abs):,.0f} nats")
-    ax.text(0.03, 0.97, "\n".join(words), transform=ax.transAxes, va="top", fontsize="small")
+            far = max(beyond, key=lambda r: abs(r["error"]))
+            words.append(f"{method} reads {far['truth'] - far['error']:,.0f} of {far['truth']:g}")
+    if words:
+        ax.text(
+            *(0.03, 0.95, "\n".join(words)),
+            transform=ax.transAxes,
+            va="top",
+            fontsize="small",
+            bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},
+            zorder=5,
+        )
 
 
 def _line(
-    ax: "Axes", places: Sequence[float], drawn: Sequence[Sequence[float]], name: str, colour: str
+    ax: "Axes",
+    places: Sequence[float],
+    drawn: Sequence[Sequence[float]],
+    name: str,
+    colour: str,
+    errors: Sequence[float] | None = None,
 ) -> None:
-    """Draw means over draws with their standard deviation."""
+    """Draw means over draws with their standard deviation; of one draw, with the error given."""
     means = [float(np.mean(values)) for values in drawn]
-    spreads = [float(np.std(values, ddof=1)) if len(values) > 1 else 0.0 for values in drawn]
-    style = "--" if name in _DASHED else "-"
+    alone = errors or [0.0] * len(drawn)
+    spreads = [
+        float(np.std(values, ddof=1)) if len(values) > 1 else error
+        for values, error in zip(drawn, alone, strict=True)
+    ]
+    style = _STYLES.get(name, "-")
     ax.errorbar(
         places, means, spreads, label=name, color=colour, linestyle=style, marker=".", capsize=2
     )
@@ -132,7 +158,7 @@ def draw_longrun(rows: Sequence[Row]) -> "Figure":
     figure, panels = _panels(len(truths), len(methods))
     for line, truth in zip(panels, truths, strict=True):
         own = [r for r in rows if r["truth"] == truth]
-        top = max(1.6 * truth, *(float(np.quantile(r["estimate"], 0.99)) for r in own))
+        top = min(2.5 * truth, max(1.6 * truth, *(max(r["estimate"]) for r in own)))
         for ax, method in zip(line, methods, strict=True):
             ax.axhline(truth, color="black", linewidth=1)
             for row in own:
@@ -149,15 +175,16 @@ def draw_longrun(rows: Sequence[Row]) -> "Figure":
 
 def _curve(ax: "Axes", row: Row) -> None:
     ax.plot(row["step"], row["estimate"], color="tab:blue", alpha=0.25, linewidth=0.5)
-    ax.plot(row["step"], _smoothed(row["estimate"]), color="tab:blue", linewidth=1.5)
+    ax.plot(*_smoothed(row["step"], row["estimate"]), color="tab:blue", linewidth=1.5)
 
 
-def _smoothed(curve: Sequence[float]) -> NDArray[np.float64]:
-    """Return a moving average, over as many points as there are at the ends."""
-    values = np.asarray(curve)
-    window = np.ones(max(1, round(_SMOOTH * len(values))))
-    weights = np.convolve(np.ones(len(values)), window, mode="same")
-    return np.asarray(np.convolve(values, window, mode="same") / weights)
+def _smoothed(
+    steps: Sequence[int], curve: Sequence[float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the moving averages of steps and curve, of whole windows alone."""
+    window = np.full(size := max(1, round(_SMOOTH * len(curve))), 1 / size)
+    averaged = [np.convolve(values, window, mode="valid") for values in (steps, curve)]
+    return averaged[0], averaged[1]
 
 
 def draw_consistency(rows: Sequence[Row]) -> "Figure":
@@ -171,9 +198,10 @@ def draw_consistency(rows: Sequence[Row]) -> "Figure":
             points = [r for r in own if r["method"] == method]
             places = sorted({r["t"] for r in points})
             drawn = [[r["ratio"] for r in points if r["t"] == t] for t in places]
-            _line(ax, places, drawn, method, colour)
-        if test in _IDEAL:
-            ax.axhline(_IDEAL[test], color="black", linewidth=0.8)
+            errors = [next(r["ratio_error"] for r in points if r["t"] == t) for t in places]
+            _line(ax, places, drawn, method, colour, errors)
+        ax.axhline(_IDEAL[test], color="black", linewidth=0.8)
+        ax.set_xticks(sorted({r["t"] for r in own}))
         ax.set_title(_TESTS[test], fontsize="medium")
         ax.set_ylabel("ratio")
         ax.grid(alpha=0.3)
@@ -224,7 +252,7 @@ def _colours(rows: Sequence[Row]) -> dict[str, str]:
 
 def place_of(method: str) -> int:
     """Return where a method stands among all; by its name alone, if its settings are unknown."""
-    names, method = list(COLOURS), method.removesuffix("(bfloat16)")
+    names = list(COLOURS)
     return names.index(method if method in COLOURS else method.partition("(")[0])
 
 
@@ -234,4 +262,5 @@ def _share_legend(figure: "Figure", panels: "Sequence[Axes]") -> None:
     for ax in panels:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    figure.legend(list(handles.values()), list(handles), loc="outside right upper")
+    names = sorted(handles, key=place_of)
+    figure.legend([handles[name] for name in names], names, loc="outside right upper")

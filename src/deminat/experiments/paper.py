@@ -170,18 +170,19 @@ def _write(experiment: Experiment, rows: list[Row], alike: list[Row], path: Path
 
 def _origins(rows: Sequence[Row]) -> str:
     """Return in words what made the rows."""
-    versions, machines = ({row.get(key) or "unknown" for row in rows} for key in _MADE)
-    return f"Made by deminat {', '.join(sorted(versions))} on {', '.join(sorted(machines))}."
+    found = ({row.get(key) or "unknown" for row in rows} for key in _MADE)
+    versions, torches, machines = (", ".join(sorted(each)) for each in found)
+    return f"Made by deminat {versions} with torch {torches} on {machines}."
 
 
-_MADE = "version", "machine"
+_MADE = "version", "torch", "machine"
 
 
 def _place(row: Row) -> tuple[Any, ...]:
     """Return what rows are sorted by: normal before cubic, much data before little."""
     setting = row.get("kind") == "cubic", row.get("d", 0), -row.get("n", 0)
     place = place_of(row["method"]), row.get("truth", 0), row.get("t", 0)
-    return *setting, *place, row.get("draw", 0), row.get("epoch", 0)
+    return *setting, *place, row.get("draw", 0), row.get("epoch", 0), row.get("precision") or ""
 
 
 EXPERIMENTS = {

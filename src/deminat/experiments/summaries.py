@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ..store import Cell, Row
+from .consistency import TESTS
 from .tables import Table, entry, spread
 
 __all__ = [
@@ -35,12 +36,19 @@ _PAPER = {  # top-1 accuracy of conv and fc after long training, Liao et al. (20
 
 def gaussian_tables(rows: Sequence[Row]) -> list[Table]:
     """Return the errors for each kind, number of columns and number of pairs."""
+    rows = [{**r, "method": _precisely(r)} for r in rows]
     tables = []
     for kind, d, n in dict.fromkeys((r["kind"], r["d"], r["n"]) for r in rows):
         own = [r for r in rows if (r["kind"], r["d"], r["n"]) == (kind, d, n)]
         title = f"truth - estimate in nats: {kind}, {d} + {d} columns, {n:,} training pairs"
         tables.append(spread(own, title, "truth", lambda r: f"{r['truth']:g}", "error"))
     return tables
+
+
+def _precisely(row: Row) -> str:
+    """Return a method with the precision that it was trained in, if that is not the usual one."""
+    precision = row.get("precision")
+    return f"{row['method']}({precision})" if precision else row["method"]
 
 
 def longrun_tables(rows: Sequence[Row]) -> list[Table]:
@@ -61,7 +69,8 @@ def consistency_tables(rows: Sequence[Row]) -> list[Table]:
             lambda r: str(r["t"]),
             "ratio",
         )
-        for test in dict.fromkeys(r["test"] for r in rows)
+        for test in TESTS
+        if any(r["test"] == test for r in rows)
     ]
 
 
