@@ -10,13 +10,16 @@ import torch
 from torch import nn
 from typer.testing import CliRunner
 
-from deminat import MIResult, estimate, tasks
+from deminat import ConvCritic, MIResult, estimate, tasks
 from deminat.bench import BENCHES, columns, images, narrowed, ruler, run_bench, trust
+from deminat.bench.cells import TIMED
 from deminat.bench.ruler import _ALLOWED, _BMI_BARS
 from deminat.bench.runner import Bench
-from deminat.bench.speed import _CELLS, _shifted
+from deminat.bench.speed import _shifted
 from deminat.cli import app
 from deminat.errors import DataError
+from deminat.experiments.consistency import _training
+from deminat.experiments.gaussian import run_gaussian
 from deminat.flows import FlowRatio
 from deminat.infomax import Encoder
 from deminat.methods import estimator_for
@@ -68,7 +71,7 @@ def test_names_and_numbers_come_back_from_disk_as_they_were(tmp_path):
     broken = replace(NAMED, run=None)  # nothing is left to run
     again = list(run_bench(broken, range(2), out, jobs=1))
     assert again == first
-    kinds = [str, int, float, int, float, int, str, str]
+    kinds = [str, int, float, int, float, int, str, str, str]
     assert [type(v) for v in again[0].values()] == kinds
 
 
@@ -85,7 +88,7 @@ def test_a_new_column_widens_the_file(tmp_path):
     list(run_bench(TOY, range(1), out, jobs=1))
     wide = replace(TOY, run=lambda cell: {"square": cell["seed"] ** 2, "sign": "plus"})
     rows = list(run_bench(wide, range(2), out, jobs=1))
-    assert out.read_text().splitlines()[0] == "seed,square,seconds,jobs,version,machine,sign"
+    assert out.read_text().splitlines()[0] == "seed,square,seconds,jobs,version,torch,machine,sign"
     assert [row.get("sign") for row in rows] == [None, "plus"]
     assert list(run_bench(wide, range(2), out, jobs=1)) == rows
     assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "rows.csv.lock"}
@@ -191,17 +194,31 @@ def test_two_cells_at_a_time_may_be_a_little_slower():
 
 
 def test_the_steps_of_timed_cells_are_those_of_their_training():
-    for training, (n, steps, layers) in _CELLS.items():
-        objective = {"demi(0.5)": "demi"}.get(training, training)
-        settings = estimator_for(objective, "paper").training
-        assert settings.epochs * (n // settings.batch) == steps
+    for training, timed in TIMED.items():
+        if timed.run is not run_gaussian:
+            continue
+        settings = estimator_for({"demi(0.5)": "demi"}.get(training, training), "paper").training
+        assert settings.epochs * (timed.cell["n"] // settings.batch) == timed.steps
         pairs = settings.batch if training == "gm" else settings.batch * (settings.negatives + 1)
-        assert {rows for rows, _, _ in layers[1:]} == {pairs}
+        assert {rows for rows, _, _ in timed.layers[1:]} == {pairs}
+    assert TIMED["longrun"].cell["steps"] == TIMED["longrun"].steps
+    images = TIMED["consistency"]
+    assert _training(images.cell, images.cell["images"]).steps == images.steps
 
 
-def test_the_layers_of_the_limit_of_flows_are_theirs():
+def test_the_layers_of_the_limit_of_flows_and_images_are_theirs():
     weights = [w for w in FlowRatio(20, 20).parameters() if w.dim() == 2]
-    assert sorted(w.shape[::-1] for w in weights) == sorted(s[1:] for s in _CELLS["gm"][2])
+    assert sorted(w.shape[::-1] for w in weights) == sorted(s[1:] for s in TIMED["gm"].layers)
+    weights = [w for w in ConvCritic((1, 28, 28), (1, 28, 28)).parameters() if w.dim() == 2]
+    assert [w.shape[::-1] for w in weights] == [s[1:] for s in TIMED["consistency"].layers]
+
+
+@pytest.mark.parametrize("name", ["longrun", "consistency"])
+def test_a_timed_cell_can_be_run(name):
+    timed = TIMED[name]
+    less = {"steps": 20} if name == "longrun" else {"epochs": 1, "images": 128}
+    rows = timed.run({**timed.cell, **less, "draw": 0})
+    assert rows[0]["seconds"] > 0
 
 
 def test_the_plain_loop_pairs_each_row_with_the_next():

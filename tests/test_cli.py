@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -347,7 +348,11 @@ def test_a_bar_is_drawn_on_a_terminal_only(table):
         pass
     os.close(master)
     assert process.wait() == 0
-    assert b"estimating" in shown
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()))
+    bars = [line for line in lines if "estimating" in line]
+    assert bars
+    for bar in bars:  # how much is done, how long it took, how long it will take
+        assert re.search(r"\d+% (\d:\d\d:\d\d|-:--:--) (\d:\d\d:\d\d|-:--:--)", bar), bar
     assert "estimating" not in run(*words[1:]).stderr
 
 

@@ -220,9 +220,9 @@ def test_images_may_be_told_apart_in_low_precision():
     rows = [run_consistency(cell)[0] for cell in (full, low)]
     assert torch.get_float32_matmul_precision() == before
     assert 0 < abs(rows[0]["estimate"] - rows[1]["estimate"]) < 0.1
-    assert consistency_setting(low) == consistency_setting(full).replace(
-        " images", " images, bfloat16"
-    )
+    assert consistency_setting(low) == consistency_setting(full)  # they may stand side by side
+    (table,) = consistency_tables([{**row, "ratio": 1.0} for row in rows])
+    assert [name for name, _ in table.lines] == ["demi", "demi(bfloat16)"]
     with pytest.raises(DataError, match="float32 or bfloat16"):
         ConsistencyStudy(precision="float16")
 
@@ -231,6 +231,16 @@ def test_missing_images_are_asked_for(tmp_path, monkeypatch):
     monkeypatch.setenv("DEMINAT_DATA", str(tmp_path))
     with pytest.raises(DataError, match="DEMINAT_DATA"):
         run_consistency(consistency_cells()[0])
+
+
+def test_the_command_asks_for_missing_images_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEMINAT_DATA", str(tmp_path / "none"))
+    result = called("consistency", "--only", "training=demi*", "--jobs", 1, "--out", tmp_path)
+    assert isinstance(result.exception, TrainingError)
+    told = str(result.exception)
+    assert told.startswith("all 27 cells failed: no ")
+    assert "DEMINAT_DATA" in told
+    assert not list(tmp_path.glob("none*"))  # nothing is downloaded
 
 
 def test_ratios_divide_by_what_they_should():

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from docutils import nodes
-from rows import table
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from typer.main import get_command
 
 from deminat.cli import app as cli
+from deminat.experiments.tables import grid
 
 __all__ = ["setup"]
 
@@ -30,7 +30,7 @@ def _told(words: str, command: Any) -> str:
     shown = "\n".join(["```console", *(f"$ {example}" for example in examples), "```"])
     lines = [[f"`{_named(p)}`", _cell(getattr(p, "help", None))] for p in command.params]
     parts = [" ".join(first.split()), *prose, *([shown] if examples else [])]
-    return "\n\n".join([*parts, table([words.split()[-1], ""], lines)])
+    return "\n\n".join([*parts, grid([words.split()[-1], ""], lines)])
 
 
 def _named(parameter: Any) -> str:

@@ -8,7 +8,7 @@ them; where rows are missing the table says so, so that it can never say more th
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,9 +22,9 @@ from deminat.bench import BENCHES
 from deminat.bench.accuracy import RELEASED
 from deminat.experiments.claims import claims
 from deminat.experiments.paper import EXPERIMENTS, read_rows
-from deminat.experiments.tables import markdown
+from deminat.experiments.tables import grid, markdown
 
-__all__ = ["TABLES", "read", "setup", "table"]
+__all__ = ["TABLES", "read", "setup"]
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -38,18 +38,12 @@ def read(name: str) -> list[Row]:
     return pl.read_csv(RESULTS / f"{name}.csv", infer_schema_length=None).to_dicts()
 
 
-def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
 def _verdict(name: str) -> str:
     """Return what a bench says of its rows, line by line."""
     lines = BENCHES[name].verdict(read(name))
     marks = {"ok": "holds", "MISS": "missed"}
     split = [(marks.get(line[:4].strip(), ""), line[4:].strip()) for line in lines]
-    return table(["", "what the rows say"], split)
+    return grid(["", "what the rows say"], split)
 
 
 def _bmi() -> str:
@@ -72,7 +66,7 @@ def _bmi() -> str:
             ]
         )
     head = "pairs", "default", "oracle", "`paper`", "farthest off by default", "time", "rows"
-    return table(head, lines)
+    return grid(head, lines)
 
 
 def _mean_error(rows: Sequence[Row], key: str = "estimate") -> float:
@@ -105,7 +99,7 @@ def _bmi_bands() -> str:
             _, off, _ = _farthest(own)
             line.append(f"{_mean_error(own):.3f}, farthest {off:+.3f}")
         lines.append(line)
-    return table(["information", *(f"{n:,} pairs" for n in sizes)], lines)
+    return grid(["information", *(f"{n:,} pairs" for n in sizes)], lines)
 
 
 def _bmi_tasks() -> str:
@@ -125,7 +119,7 @@ def _bmi_tasks() -> str:
         [f"`{task}`", f"{truth:.3f}", f"{mi:.3f}", f"{mi - truth:+.3f}", f"{oracle - truth:+.3f}"]
         for task, (truth, mi, oracle) in ordered
     ]
-    return table(["task", "truth", "estimate", "error", "oracle's error"], lines)
+    return grid(["task", "truth", "estimate", "error", "oracle's error"], lines)
 
 
 def _highmi() -> str:
@@ -154,7 +148,7 @@ def _highmi() -> str:
             ]
         )
     head = "family", "cells", "farthest off", "truth", "mean estimate", "oracle", "off by"
-    return table(head, lines)
+    return grid(head, lines)
 
 
 def _checkpoints() -> str:
@@ -177,7 +171,7 @@ def _checkpoints() -> str:
         "mean of the first two",
         "mean of all (s.e.)",
     ]
-    return table(head, lines)
+    return grid(head, lines)
 
 
 def _trust() -> str:
@@ -192,7 +186,7 @@ def _trust() -> str:
     kept = [r for r in rows if (r["promise"], r["case"], r["n"]) in whole]
     lines = bench.verdict(kept)
     shown = [["holds" if line.startswith("ok") else "missed", line[4:].strip()] for line in lines]
-    text = table(["", "promise and what was counted"], shown)
+    text = grid(["", "promise and what was counted"], shown)
     counts: dict[str, list[bool]] = {}
     for (promise, _, _), count in missing.items():
         counts.setdefault(promise, []).append(count > 0)
@@ -220,7 +214,7 @@ def _claims() -> str:
     """Return what the paper says of its Gaussians beside what the rows say."""
     found = claims(read_rows(RESULTS / "paper" / "gaussian.csv"))
     lines = [[c.text, f"**{c.verdict}**", c.figures] for c in found]
-    return table(["the paper", "the rows", "figures"], lines)
+    return grid(["the paper", "the rows", "figures"], lines)
 
 
 TABLES: dict[str, Callable[[], str]] = {

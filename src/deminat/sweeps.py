@@ -91,8 +91,7 @@ def run_sweep(
         whole = _of_all(progress, len(sweep.cells) - len(todo), len(sweep.cells))
         with suppress(BrokenProcessPool):
             if todo and (failed := _run(sweep.run, todo, store, jobs, cluster, whole)):
-                count = f"{len(failed)} of {len(todo)}"
-                raise TrainingError(f"{count} cells failed, the first {failed[0]}")
+                raise TrainingError(_told(failed, len(todo)))
             if whole and not todo:
                 whole(1.0)
             return store.rows(sweep.cells)
@@ -109,21 +108,29 @@ def _run(
     jobs: int,
     cluster: str | None,
     progress: Progress | None,
-) -> list[str]:
-    """Run cells and keep their rows as they come; return what is to be said of those that fail."""
+) -> list[tuple[str, str]]:
+    """Run cells and keep their rows as they come; return those that fail, and why."""
     jobs = min(effective_n_jobs(jobs), len(cells)) if cluster is None else -1
-    failed = []
+    failed: list[tuple[str, str]] = []
     with _quietly(), metered(progress, len(cells), here=jobs == 1) as meters:
         meters.look()
         work = [(i, run, cell, meters.of(i)) for i, cell in enumerate(cells)]
         with closing(_outcomes(work, jobs, cluster)) as outcomes:
             for i, rows in outcomes:
                 if isinstance(rows, str):
-                    failed.append(f"{key_of(cells[i])}: {rows}")
+                    failed.append((key_of(cells[i]), rows))
                 else:
                     store.add(cells[i], rows)
                 meters.done(i)
     return failed
+
+
+def _told(failed: Sequence[tuple[str, str]], count: int) -> str:
+    """Return what to say of cells that failed; of a reason that all have, once."""
+    (cell, why), *others = failed
+    if len(failed) == count and {reason for _, reason in others} == {why}:
+        return f"all {count} cells failed: {why}"
+    return f"{len(failed)} of {count} cells failed, the first {cell}: {why}"
 
 
 @contextmanager

@@ -9,9 +9,6 @@ Three clocks, in turns, in one process on one thread, so that a busy machine slo
   of the demo that the paper's authors released: a Python loop that concatenates row by row.
 
 The figure of a clock is the median over rounds of the mean time of a step.
-
-`cells` takes whole cells of the paper's tables instead, drawing, training and reading: their time
-by step beside the products of their steps, alone and two at a time.
 """
 
 import statistics
@@ -20,12 +17,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
-from joblib import Parallel, delayed, parallel_config
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from ..critics import MLPCritic
-from ..experiments.gaussian import run_gaussian
 from ..gradients import batch_loss
 from ..objectives import DEMI
 from ..pairs import batches
@@ -33,13 +28,12 @@ from ..store import Cell, Row
 from ..training import Training, one_thread, train
 from .runner import Bench, mark
 
-__all__ = ["CELLS", "SPEED", "milliseconds", "products"]
+__all__ = ["SPEED", "Layer", "layers_of", "milliseconds", "products"]
 
 Layer = tuple[int, int, int]  # rows, inputs, outputs
 
-_BATCH, _DIM, _HIDDEN, _COUPLINGS = 64, 20, 256, 3
+_BATCH, _DIM, _HIDDEN = 64, 20, 256
 _ROWS = 16_000
-_CLOCKS = "limit_ms", "cell_ms"
 
 
 def _rounds(seeds: Sequence[int]) -> list[Cell]:
@@ -49,7 +43,7 @@ def _rounds(seeds: Sequence[int]) -> list[Cell]:
 def _time_round(cell: Cell) -> Row:
     """Return the milliseconds that a step takes by each clock."""
     x, y = torch.randn(2, _ROWS, _DIM, generator=torch.Generator().manual_seed(cell["round"]))
-    limit = products(_critic(2 * _BATCH))
+    limit = products(layers_of(2 * _BATCH))
     clocks = {"limit": limit, "deminat": _deminat(x, y), "plain": _plain(x, y)}
     with one_thread():
         for run in clocks.values():
@@ -78,20 +72,11 @@ def _verdict(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _critic(rows: int, first: int | None = None) -> list[Layer]:
-    """Return the layers of a step on so many pairs, the first one on fewer rows if told."""
+def layers_of(rows: int, first: int | None = None) -> list[Layer]:
+    """Return the layers of the paper's critic on so many pairs, the first on fewer if told."""
     widths = pairwise([2 * _DIM, _HIDDEN, _HIDDEN, 1])
     heights = [first or rows, rows, rows]
     return [(n, i, o) for n, (i, o) in zip(heights, widths, strict=True)]
-
-
-def _flows(rows: int) -> list[Layer]:
-    """Return the layers of a step of GM: of couplings of x and y together, of x, and of y."""
-    layers: list[Layer] = []
-    for half in (_DIM, _DIM // 2, _DIM // 2):
-        widths = list(pairwise([half, _HIDDEN, _HIDDEN, 2 * half]))
-        layers += [(rows, i, o) for i, o in widths] * _COUPLINGS
-    return layers
 
 
 def products(layers: Sequence[Layer]) -> Callable[[int], None]:
@@ -153,81 +138,11 @@ def _shifted(y: Tensor) -> Tensor:
     return shifted
 
 
-# Of each training: pairs to train on, steps, layers of a step.
-_CELLS = {
-    "demi(0.5)": (16_000, 5_000, _critic(64)),
-    "mine": (8_000, 2_500, _critic(128)),
-    "infonce": (3_200, 1_000, _critic(64 * 64, 64)),
-    "gm": (3_200, 1_000, _flows(64)),
-}
-
-
-def _cells(seeds: Sequence[int]) -> list[Cell]:
-    return [
-        {"training": training, "at_once": at_once, "round": seed}
-        for seed in seeds
-        for training in _CELLS
-        for at_once in (1, 2)
-    ]
-
-
-def _time_cells(cell: Cell) -> Row:
-    """Return the milliseconds a step of a cell, and of its products, so many at a time."""
-    with parallel_config(backend="loky"):
-        timed = Parallel(n_jobs=cell["at_once"])(
-            delayed(_time_cell)(cell["training"], 2 * cell["round"] + i)
-            for i in range(cell["at_once"])
-        )
-    limit, ours = zip(*timed, strict=True)
-    return {"limit_ms": statistics.mean(limit), "cell_ms": statistics.mean(ours)}
-
-
-def _time_cell(training: str, draw: int) -> tuple[float, float]:
-    n, steps, layers = _CELLS[training]
-    bare, some = products(layers), max(1, steps // 10)
-    with one_thread():
-        bare(some)
-        limit = milliseconds(bare, some)
-        (row, *_) = run_gaussian(
-            {"kind": "normal", "d": _DIM, "n": n, "truth": 10.0, "draw": draw, "training": training}
-        )
-        limit = (limit + milliseconds(bare, some)) / 2  # before and after
-    return limit, row["seconds"] / steps * 1e3
-
-
-def _cells_verdict(rows: Sequence[Row]) -> list[str]:
-    lines = []
-    for training in dict.fromkeys(row["training"] for row in rows):
-        limit, ours = ({n: _median(rows, training, n, key) for n in (1, 2)} for key in _CLOCKS)
-        share, slower, floor = limit[1] / ours[1], ours[2] / ours[1] - 1, limit[2] / limit[1] - 1
-        lines += [
-            f"{mark(share >= 0.5)} {training}: a step of a cell takes {ours[1]:.2f} ms, its matrix "
-            f"products {limit[1]:.2f} ms: {share:.0%} of the limit (at least 50%)",
-            f"{mark(slower <= 0.15)} {training}: two at a time take {slower:.0%} longer (at most "
-            f"15%); matrix products alone {floor:.0%}",
-        ]
-    return lines
-
-
-def _median(rows: Sequence[Row], training: str, at_once: int, key: str) -> float:
-    of = [row for row in rows if (row["training"], row["at_once"]) == (training, at_once)]
-    return float(statistics.median(row[key] for row in of))
-
-
 SPEED = Bench(
     "a training step is near the matrix products that it consists of",
     _rounds,
     _time_round,
     _verdict,
     runs=15,
-    jobs=1,
-)
-
-CELLS = Bench(
-    "a cell of the paper's tables is near its matrix products, and two do not slow each other",
-    _cells,
-    _time_cells,
-    _cells_verdict,
-    runs=3,
     jobs=1,
 )

@@ -34,7 +34,7 @@ from ..training import Training
 from ..transforms import AsIs
 from .once import FULL, check_precision, trained_once
 
-__all__ = ["TESTS", "ConsistencyStudy", "ratios", "run_consistency"]
+__all__ = ["TESTS", "ConsistencyStudy", "ratios", "run_consistency", "run_on_images"]
 
 Images = NDArray[np.float32]
 
@@ -104,9 +104,14 @@ class ConsistencyStudy:
 
 def run_consistency(cell: Cell) -> list[Row]:
     """Train once and return a row for each readout."""
-    rng = np.random.default_rng([cell["draw"], cell["t"]])
-    train, held = (_pairs(cell, _images(split, cell), rng) for split in _SPLITS)
+    return run_on_images(cell, *(_images(split, cell) for split in _SPLITS))
+
+
+def run_on_images(cell: Cell, train_images: Images, test_images: Images) -> list[Row]:
+    """Train once on images (n, 28, 28) from 0 to 1 and return a row for each readout."""
     start = time.perf_counter()
+    rng = np.random.default_rng([cell["draw"], cell["t"]])
+    train, held = (_pairs(cell, images, rng) for images in (train_images, test_images))
     objectives = _TRAINED[cell["training"]]
     estimator = Estimator(
         objectives[0],

@@ -60,7 +60,7 @@ def longrun_tables(rows: Sequence[Row]) -> list[Table]:
 
 def consistency_tables(rows: Sequence[Row]) -> list[Table]:
     """Return the ratios of each test."""
-    rows = [r for r in rows if r["ratio"] is not None]
+    rows = [{**r, "method": _precisely(r)} for r in rows if r["ratio"] is not None]
     return [
         spread(
             [r for r in rows if r["test"] == test],
@@ -108,8 +108,7 @@ def longrun_setting(row: Cell) -> str:
 
 def consistency_setting(row: Cell) -> str:
     """Return what must agree for ratios to stand side by side."""
-    size = f"{row['epochs']} epochs, {row['images']:,} images"
-    return size + _in_precision(row) + _unchecked(row)
+    return f"{row['epochs']} epochs, {row['images']:,} images" + _unchecked(row)
 
 
 def infomax_setting(row: Cell) -> str:
@@ -121,15 +120,10 @@ def infomax_setting(row: Cell) -> str:
         f"{row['dataset']}, {row['epochs']} epochs, {critic}, "
         f"{row['batch']} images a step with {others} others as strangers, "
         f"probes of {row['probe_epochs']} epochs"
-        + _in_precision(row)
+        + (f", {row['precision']}" if row["precision"] != "float32" else "")
         + (f", {row['scale']:.2g} of the images" if row["scale"] != 1 else "")
         + _unchecked(row)
     )
-
-
-def _in_precision(row: Cell) -> str:
-    precision = row.get("precision") or "float32"
-    return f", {precision}" if precision != "float32" else ""
 
 
 def _unchecked(row: Cell) -> str:

@@ -1,13 +1,13 @@
 """Tables in Markdown and LaTeX: a title, a line for each method, a column for each truth or t."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..store import Row
 
-__all__ = ["Table", "entry", "latex", "markdown", "spread"]
+__all__ = ["Table", "entry", "grid", "latex", "markdown", "spread"]
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,14 @@ def markdown(tables: Sequence[Table]) -> str:
 
 
 def _markdown(table: Table) -> str:
-    head = [table.corner, *table.columns]
-    lines = [head, ["---"] * len(head), *([name, *entries] for name, entries in table.lines)]
-    return "\n".join([f"### {table.title}", "", *(f"| {' | '.join(line)} |" for line in lines)])
+    lines = ([name, *entries] for name, entries in table.lines)
+    return f"### {table.title}\n\n{grid([table.corner, *table.columns], lines)}"
+
+
+def grid(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown: its head and its lines."""
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def latex(tables: Sequence[Table]) -> str:
