@@ -51,7 +51,7 @@ _TWINS = {  # what is left out of the figure of Gaussians, as in the paper, wher
     "demi(alpha=0.25)": "demi",
     "demi(alpha=0.75)": "demi",
 }
-_HIGHEST, _LOWEST = 1.05, -0.4  # times the largest truth, between which errors are drawn
+_HIGHEST, _LOWEST = 1.05, -0.5  # times the largest truth, between which errors are drawn
 _SMOOTH = 0.02  # share of a curve that its smoothed version averages over
 _TESTS = {
     "monotonicity": "monotonicity: I(X;Y_t) / I(X;Y_28)",

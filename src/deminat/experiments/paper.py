@@ -170,8 +170,8 @@ def _write(experiment: Experiment, rows: list[Row], alike: list[Row], path: Path
 
 def _origins(rows: Sequence[Row]) -> str:
     """Return in words what made the rows."""
-    found = ({row.get(key) or "unknown" for row in rows} for key in _MADE)
-    versions, torches, machines = (", ".join(sorted(each)) for each in found)
+    found = ({row[key] for row in rows if row.get(key)} for key in _MADE)  # old rows tell less
+    versions, torches, machines = (", ".join(sorted(each)) or "unknown" for each in found)
     return f"Made by deminat {versions} with torch {torches} on {machines}."
 
 
