@@ -32,7 +32,7 @@ from ..scores import read
 from ..store import Cell, Row
 from ..training import Training
 from ..transforms import AsIs
-from .once import FULL, check_precision, trained_once
+from .once import FULL, check_precision, of_precision, trained_once
 
 __all__ = ["TESTS", "ConsistencyStudy", "ratios", "run_consistency", "run_on_images"]
 
@@ -82,7 +82,6 @@ class ConsistencyStudy:
     def cells(self) -> list[Cell]:
         """Return a cell for each training."""
         images = max(_LEAST, round(self.scale * self.images))
-        precision = {} if self.precision == FULL else {"precision": self.precision}
         return [
             {
                 "test": test,
@@ -93,7 +92,7 @@ class ConsistencyStudy:
                 "images": images,
                 "draw": draw,
                 "check": self.check,
-                **precision,
+                **of_precision(self.precision),
             }
             for draw in range(self.reps)
             for training in self.trainings

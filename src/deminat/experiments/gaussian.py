@@ -40,7 +40,7 @@ from ..scores import read
 from ..store import Cell, Row
 from ..sweeps import tell
 from ..tasks import cubic, gaussian
-from .once import FULL, check_precision, trained_once
+from .once import FULL, check_precision, of_precision, trained_once
 
 __all__ = ["HELD_OUT", "GaussianStudy", "run_gaussian"]
 
@@ -105,7 +105,7 @@ class GaussianStudy:
                 "truth": truth,
                 "draw": draw,
                 "training": training,
-                **({} if precise else {"precision": self.precision}),
+                **of_precision(self.precision),
             }
             for draw in range(self.reps)
             for kind, d, n in self.settings

@@ -9,9 +9,10 @@ from ..errors import DataError, TrainingError
 from ..estimators import Estimator
 from ..flows import GM
 from ..inputs import as_sample
+from ..store import Cell
 from ..sweeps import tell
 
-__all__ = ["FULL", "check_precision", "trained_once"]
+__all__ = ["FULL", "check_precision", "of_precision", "trained_once"]
 
 Trained = TypeVar("Trained", Estimator, GM)
 
@@ -23,6 +24,11 @@ def check_precision(precision: str) -> None:
     """Refuse a precision that there is not."""
     if precision not in _PRECISIONS:
         raise DataError(f"precision must be {' or '.join(_PRECISIONS)}")
+
+
+def of_precision(precision: str) -> Cell:
+    """Return what a cell says of its precision: of the usual one nothing."""
+    return {} if precision == FULL else {"precision": precision}
 
 
 def trained_once(
