@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
+from ..allocator import keep_freed_memory
 from ..experiments.consistency import run_on_images
 from ..experiments.gaussian import run_gaussian
 from ..experiments.longrun import run_longrun
@@ -114,6 +115,7 @@ def _time_cells(cell: Cell) -> Row:
 
 
 def _time_cell(training: str, draw: int) -> tuple[float, float]:
+    keep_freed_memory()  # as sweeps do in each process
     timed = TIMED[training]
     bare, some = products(timed.layers), max(1, timed.steps // 10)
     with one_thread():
