@@ -121,7 +121,7 @@ class ConvTable:
     """
 
     def __init__(self, critic: ConvCritic, slopes: Slopes):
-        self.convolution, self.layers = critic.convolution, critic.layers
+        self.convolution = critic.convolution
         self.sums = _Sums(critic.layers, slopes, critic.convolution.weight.dtype)
         self.weights = list(critic.parameters())
 
@@ -161,7 +161,7 @@ class ConvTable:
     def _box(self, images: Tensor) -> tuple[slice, slice]:
         """Return the rows and columns of windows outside of which all images agree."""
         pixels = (images != images[0]).any(dim=0).any(dim=0).to(images.dtype)
-        window = torch.ones(1, 1, *self.convolution.kernel_size, dtype=images.dtype)
+        window = images.new_ones(1, 1, *self.convolution.kernel_size)
         differ = self._convolved(pixels.view(1, 1, *pixels.shape), window)[0, 0] > 0
         return _extent(differ.any(dim=1)), _extent(differ.any(dim=0))
 
@@ -177,7 +177,7 @@ def _summed(slopes: Tensor, pairs: Tensor | None, n: int, side: int, dtype: torc
     if pairs is None:
         return slopes.view(n, n, -1).sum(dim=1 - side).to(dtype)
     own = pairs % n if side else pairs // n
-    sums = torch.zeros(n, slopes.shape[1], dtype=dtype)
+    sums = slopes.new_zeros(n, slopes.shape[1], dtype=dtype)
     return sums.index_add_(0, own, slopes.to(dtype))
 
 
