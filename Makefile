@@ -28,6 +28,7 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # torch first and pinned: an unpinned one may bring gigabytes of CUDA along.
 .venv/ready: pyproject.toml constraints.txt

@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 
 import deminat
-from deminat.plotting import save_comparison
 from deminat.report import About, render, save
+from deminat.report.plots import save_comparison
 
 
 def main(folder: Path) -> None:

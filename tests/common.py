@@ -7,9 +7,8 @@ from functools import partial
 import numpy as np
 
 from deminat import DEMI, GM, KSG, MINE, NWJ, Estimator, Gaussian, InfoNCE, MLPCritic, Standardize
-from deminat.estimators import AUTO
-from deminat.flows import FLOW_AUTO
-from deminat.training import EarlyStopping
+from deminat.estimators.flows import FLOW_AUTO
+from deminat.training.config import AUTO, EarlyStopping
 
 QUICK = replace(AUTO, batch=64, steps=20, average=None, stopping=EarlyStopping(every=10))
 

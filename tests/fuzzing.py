@@ -236,7 +236,9 @@ def run(number, originals, root):
         with (
             timed(),
             chdir(folder),
-            mock.patch.multiple("deminat.files.long", **(SHORT if is_long else {"LONG": 1 << 26})),
+            mock.patch.multiple(
+                "deminat.data.files.text_stream", **(SHORT if is_long else {"LONG": 1 << 26})
+            ),
         ):
             fate = tried(kind, draw, originals, folder)
     except TimeoutError:

@@ -9,9 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-from deminat.origin import origin
-from deminat.store import Store
-from deminat.sweeps import Sweep, run_sweep
+from deminat.runtime.environment import origin
+from deminat.runtime.rowstore import Store
+from deminat.runtime.sweep import Sweep, run_sweep
 
 
 def rows_of(cell):

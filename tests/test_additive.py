@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from deminat import Estimator, GaussianCopula
-from deminat.inputs import as_sample
-from deminat.reference import Additive, choose_start
+from deminat.critics.baselines import Additive, choose_start
+from deminat.data.sample import as_sample
 from deminat.tasks import gaussian
 from deminat.tasks.mixed import labelled, mixed_tasks
 

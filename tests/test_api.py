@@ -22,10 +22,10 @@ from deminat import (
     MLPCritic,
     Standardize,
 )
-from deminat.estimators import AUTO, PAPER
-from deminat.inputs import as_sample
-from deminat.methods import METHODS, estimator_for
+from deminat.data.sample import as_sample
+from deminat.estimators.registry import METHODS, estimator_for
 from deminat.tasks import gaussian
+from deminat.training.config import AUTO, PAPER
 
 TASK = gaussian(1, 0.7)
 X, Y = TASK.sample(600, seed=3)

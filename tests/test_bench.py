@@ -11,19 +11,22 @@ from torch import nn
 from typer.testing import CliRunner
 
 from deminat import ConvCritic, MIResult, estimate, tasks
-from deminat.bench import BENCHES, columns, images, narrowed, ruler, run_bench, trust
-from deminat.bench.cells import TIMED
-from deminat.bench.ruler import _ALLOWED, _BMI_BARS
-from deminat.bench.runner import Bench
-from deminat.bench.speed import _shifted
 from deminat.cli import app
 from deminat.errors import DataError
-from deminat.experiments.consistency import _training
-from deminat.experiments.gaussian import run_gaussian
-from deminat.flows import FlowRatio
+from deminat.estimators.flows import FlowRatio
+from deminat.estimators.registry import estimator_for
 from deminat.infomax import Encoder
-from deminat.methods import estimator_for
-from deminat.origin import origin
+from deminat.runtime.environment import origin
+from deminat.studies.bench import BENCHES, narrowed, run_bench, trust
+from deminat.studies.bench import infomax_step as images
+from deminat.studies.bench import known_tasks as ruler
+from deminat.studies.bench import mixed_conditional as columns
+from deminat.studies.bench.known_tasks import _ALLOWED, _BMI_BARS
+from deminat.studies.bench.paper_cells import TIMED
+from deminat.studies.bench.runner import Bench
+from deminat.studies.bench.speed import _shifted
+from deminat.studies.paper.consistency import _training
+from deminat.studies.paper.gaussian import run_gaussian
 
 
 def square(cell):
@@ -150,7 +153,7 @@ ROWS = {
 
 
 def rows_of(name, **changed):
-    from deminat.bench.accuracy import RELEASED
+    from deminat.studies.bench.accuracy import RELEASED
 
     row = {**ROWS[name][0], **changed}
     if name == "gaussian":

@@ -28,7 +28,8 @@ from deminat import (
 )
 from deminat.cli import app
 from deminat.tasks import gaussian, get
-from deminat.training import EarlyStopping, Training, train
+from deminat.training.config import EarlyStopping, Training
+from deminat.training.loop import train
 
 SMALL = partial(SeparableCritic, hidden=(16,), rank=4)
 

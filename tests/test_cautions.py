@@ -7,12 +7,13 @@ import pytest
 
 import deminat
 from deminat import DEMI, tasks
-from deminat.crossfit import CrossFit
-from deminat.inference.cautions import calibration, contradicted, diagnosed
+from deminat.data.sample import as_sample
+from deminat.estimators.crossfit import CrossFit
+from deminat.estimators.scores import Scores, read
+from deminat.inference.diagnostics import calibration, contradicted, diagnosed
 from deminat.inference.interval import interval
-from deminat.inputs import as_sample
-from deminat.scores import Scores, read
-from deminat.training import History, Training
+from deminat.training.callbacks import History
+from deminat.training.config import Training
 
 QUIET = History(100, 100, 0.5, (), 0)
 

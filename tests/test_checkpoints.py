@@ -16,11 +16,11 @@ import pytest
 import deminat
 from common import QUICK, QUICK_ESTIMATORS
 from deminat import DataError, Estimator, MLPCritic
-from deminat.checkpoints import fingerprint
-from deminat.history import Recorder
-from deminat.inputs import as_sample
-from deminat.store import alone
+from deminat.data.sample import as_sample
+from deminat.persistence.checkpoints import fingerprint
+from deminat.runtime.atomic import alone
 from deminat.tasks import gaussian
+from deminat.training.callbacks import Recorder
 from estimating import FOLDS, estimated, told
 
 KILLS = 2  # of one run; a fold is finished in between
@@ -135,7 +135,7 @@ def _begin(folder):
 
 def test_other_versions_are_refused(tmp_path, monkeypatch):
     _begin(tmp_path)
-    from deminat import checkpoints
+    from deminat.persistence import checkpoints
 
     other = {**checkpoints.versions(), "torch": "1.0"}
     monkeypatch.setattr(checkpoints, "versions", lambda: other)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from deminat import Estimator, GaussianCopula
-from deminat.reference import Mixture, choose_start
-from deminat.reference.components import independent_frames
-from deminat.reference.copula import cross_entropy
-from deminat.reference.start import log_ratio
+from deminat.critics.baselines import Mixture, choose_start
+from deminat.critics.baselines.base import log_ratio
+from deminat.critics.baselines.copula import cross_entropy
+from deminat.critics.baselines.ica import independent_frames
+from deminat.data.transforms import RankToNormal, Standardize
 from deminat.tasks import correlated_student, gaussian, mixture, rotated_cubic
-from deminat.transforms import RankToNormal, Standardize
 
 
 def parts(x, y):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.feature_selection import mutual_info_regression
 
-from deminat import KSG, DataError, Gaussian, classical, estimate
-from deminat.inputs import as_sample
+from deminat import KSG, DataError, Gaussian, estimate
+from deminat.data.sample import as_sample
+from deminat.estimators import ksg as classical
 from deminat.tasks import gaussian
 
 COPULA = Gaussian(ranks=True)

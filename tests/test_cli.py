@@ -15,10 +15,11 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from deminat.cli import Method, app
-from deminat.cli.reading import sides
+from deminat.cli import app
+from deminat.cli.inputs import sides
+from deminat.cli.options import Method
 from deminat.errors import DataError
-from deminat.methods import METHODS
+from deminat.estimators.registry import METHODS
 from deminat.tasks import gaussian
 
 DEMINAT = Path(sys.executable).with_name("deminat")
@@ -201,7 +202,7 @@ def test_the_bench_goes_on_after_its_rows(tmp_path):
 @pytest.fixture
 def quick_ruler(monkeypatch):
     """The ruler with the oracle, off by .01, in place of an estimate."""
-    from deminat.bench import BENCHES
+    from deminat.studies.bench import BENCHES
     from deminat.tasks import get
 
     def run(cell):
@@ -393,8 +394,8 @@ def identified(tmp_path):
 @pytest.mark.parametrize("long", [False, True])
 def test_an_identifier_is_no_category(identified, monkeypatch, name, long):
     if long:
-        monkeypatch.setattr("deminat.files.long.LONG", 0)
-        monkeypatch.setattr("deminat.files.long.BLOCK", 100)
+        monkeypatch.setattr("deminat.data.files.text_stream.LONG", 0)
+        monkeypatch.setattr("deminat.data.files.text_stream.BLOCK", 100)
     words = "--x", "v", "--method", "ksg", "--categorical", "id,kind,almost"
     for side in ("id", "kind,id"):
         message = refusal("estimate", identified / name, *words, "--y", side)
@@ -426,7 +427,7 @@ def test_a_category_with_a_comma_in_its_name_is_declared(tmp_path):
 @pytest.mark.parametrize("name", ["nodir/s.csv", "s.txt", "s.csv/"])
 def test_the_place_of_scores_is_checked_first(tmp_path, monkeypatch, name):
     (tmp_path / "s.csv").mkdir()
-    monkeypatch.setattr("deminat.saving.load", lambda *_: pytest.fail("was at work"))
+    monkeypatch.setattr("deminat.persistence.saved_run.load", lambda *_: pytest.fail("was at work"))
     message = refusal("score", tmp_path, tmp_path / "new.csv", "--out", tmp_path / name)
     assert name.rstrip("/") in message
     assert ".new" not in message

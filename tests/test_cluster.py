@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from deminat.errors import DataError
-from deminat.experiments.gaussian import GaussianStudy, run_gaussian
-from deminat.store import Store
-from deminat.sweeps import Sweep, _check_cluster, matching, run_sweep
+from deminat.runtime.rowstore import Store
+from deminat.runtime.sweep import Sweep, _check_cluster, matching, run_sweep
+from deminat.studies.paper.gaussian import GaussianStudy, run_gaussian
 from sweeping import cells, squares, with_origin
 
 pytest.importorskip("distributed", reason="the cluster extra is not installed")

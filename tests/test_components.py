@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import qr
 
-from deminat.reference.components import independent_frames
+from deminat.critics.baselines.ica import independent_frames
 
 
 def mixed(sources, seed):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import deminat
 from deminat import DataError
 from deminat.cli import app
-from deminat.inputs import as_samples_given
+from deminat.data.sample import as_samples_given
 from deminat.report import render
 
 N = 1_500

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from common import QUICK_ESTIMATORS
 from deminat import GM, DataError, Estimator, Training
-from deminat.inputs import as_sample
+from deminat.data.sample import as_sample
 from deminat.tasks import gaussian
 
 TASK = gaussian(2, 0.5)

@@ -4,11 +4,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from deminat.couplings import Density, likelihood_loss
-from deminat.flows import FlowRatio, _batch_loss
-from deminat.pairs import Batch, batches
+from deminat.data.pairs import Batch, batches
+from deminat.estimators.flows import FlowRatio, _batch_loss
+from deminat.runtime.process import one_thread
 from deminat.tasks import gaussian
-from deminat.training import Training, one_thread, train
+from deminat.training.analytic.realnvp import Density, likelihood_loss
+from deminat.training.config import Training
+from deminat.training.loop import train
 
 SIZES = [(2, 2, 3, (8,)), (3, 2, 1, (8, 4)), (5, 4, 4, ()), (6, 7, 3, (16, 16, 8))]
 
@@ -119,7 +121,7 @@ def test_a_flow_of_another_make_is_differentiated_automatically(change):
 
 def test_another_bound_of_the_scales_is_noticed(monkeypatch):
     flows = flow_ratio()
-    monkeypatch.setattr("deminat.couplings._BOUND", 7.0)
+    monkeypatch.setattr("deminat.training.analytic.realnvp._BOUND", 7.0)
     assert likelihood_loss(list(flows.flows)) is None
 
 

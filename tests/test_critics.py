@@ -8,16 +8,10 @@ import torch
 from torch import nn
 
 from deminat import DEMI, ConvCritic, Estimator, MLPCritic, SeparableCritic, Standardize, Training
-from deminat import critics as room
-from deminat.critics import (
-    StagedCritic,
-    SumCritic,
-    batch_scores,
-    is_separable,
-    joint_scores,
-    product_scores,
-)
-from deminat.pairs import Batch, partners
+from deminat.critics import scoring as room
+from deminat.critics.composed import StagedCritic, SumCritic
+from deminat.critics.scoring import batch_scores, is_separable, joint_scores, product_scores
+from deminat.data.pairs import Batch, partners
 from deminat.tasks import gaussian
 
 N, X_SHAPE, Y_SHAPE = 12, (3,), (2,)

@@ -9,12 +9,12 @@ from sklearn.base import BaseEstimator
 
 import deminat
 from deminat import Estimator
-from deminat.crossfit import cross_fit
-from deminat.inputs import as_sample
+from deminat.data.sample import as_sample
+from deminat.estimators.crossfit import cross_fit
+from deminat.estimators.scores import Scores
 from deminat.objectives import CCMI, DEMI, JSD
-from deminat.scores import Scores
 from deminat.tasks import gaussian
-from deminat.training import History
+from deminat.training.callbacks import History
 
 
 @dataclass

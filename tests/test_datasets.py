@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 from deminat import datasets
+from deminat.data.files import guards as checks
 from deminat.datasets import photographs
 from deminat.errors import DataError
-from deminat.files import checks
 
 DATA = Path(__file__).parents[2] / "shared/data"
 SOURCE = DATA / "small/sachs.2005.continuous.txt"

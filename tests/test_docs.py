@@ -108,7 +108,9 @@ def small(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DEMINAT_DATA", str(tmp_path))
     estimator = QUICK_ESTIMATORS["demi"]
-    monkeypatch.setattr("deminat.methods._neural", lambda o, *_: replace(estimator, objective=o))
+    monkeypatch.setattr(
+        "deminat.estimators.recipes._neural", lambda o, *_: replace(estimator, objective=o)
+    )
     rng = np.random.default_rng(0)
     cells = deminat.datasets.sachs().sample(120, seed=0)
     for name in ("cells.csv", "new.csv"):

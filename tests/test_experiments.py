@@ -19,39 +19,39 @@ from common import write_idx
 from deminat import KSG, MLPCritic
 from deminat.cli import app
 from deminat.errors import DataError, TrainingError
-from deminat.estimators import Estimator
-from deminat.experiments.claims import claims
-from deminat.experiments.consistency import (
+from deminat.estimators.neural import Estimator
+from deminat.estimators.registry import estimator_for
+from deminat.runtime.environment import origin
+from deminat.runtime.rowstore import Store, key_of
+from deminat.runtime.sweep import Sweep, matching
+from deminat.studies.paper.claims import claims
+from deminat.studies.paper.consistency import (
     ConsistencyStudy,
     _pairs,
     _training,
     ratios,
     run_consistency,
 )
-from deminat.experiments.encoder import TRAINED
-from deminat.experiments.figures import (
+from deminat.studies.paper.encoder import TRAINED
+from deminat.studies.paper.experiments import EXPERIMENTS, read_rows, run_paper
+from deminat.studies.paper.figures import (
     COLOURS,
     draw_consistency,
     draw_gaussian,
     draw_longrun,
     place_of,
 )
-from deminat.experiments.gaussian import _TRAINED, HELD_OUT, GaussianStudy, run_gaussian
-from deminat.experiments.infomax import InfoMaxStudy
-from deminat.experiments.longrun import LongRunStudy, run_longrun
-from deminat.experiments.paper import EXPERIMENTS, read_rows, run_paper
-from deminat.experiments.summaries import (
+from deminat.studies.paper.gaussian import _TRAINED, HELD_OUT, GaussianStudy, run_gaussian
+from deminat.studies.paper.infomax import InfoMaxStudy
+from deminat.studies.paper.longrun import LongRunStudy, run_longrun
+from deminat.studies.paper.summaries import (
     consistency_setting,
     consistency_tables,
     gaussian_tables,
     longrun_tables,
 )
-from deminat.experiments.tables import Table, latex, markdown, spread
-from deminat.history import History
-from deminat.methods import estimator_for
-from deminat.origin import origin
-from deminat.store import Store, key_of
-from deminat.sweeps import Sweep, matching
+from deminat.studies.paper.tables import Table, latex, markdown, spread
+from deminat.training.callbacks import History
 
 TINY = GaussianStudy(settings=(("normal", 20, 32_000),), reps=1, scale=0.01)
 
@@ -98,6 +98,7 @@ def test_rows_of_a_cell_are_the_same_wherever_it_is_run():
     assert [r["estimate"] for r in once] == [r["estimate"] for r in again]
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_precision_is_told_and_hardly_changes_what_is_read():
     cells = replace(TINY, precision="bfloat16").cells()
     assert {cell["training"] for cell in cells} == {*_TRAINED, "gm"}
@@ -112,6 +113,7 @@ def test_precision_is_told_and_hardly_changes_what_is_read():
         GaussianStudy(precision="float16")
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_rows_of_both_precisions_are_taken_up_side_by_side(tmp_path):
     experiment = EXPERIMENTS["gaussian"]
     only = ["training=demi(0.25)", "truth=2"]
@@ -211,7 +213,7 @@ def test_infonce_reads_at_most_its_ceiling():
     assert row["estimate"] <= math.log(4) + 1e-6
 
 
-@pytest.mark.usefixtures("tiny_mnist")
+@pytest.mark.usefixtures("tiny_mnist", "bfloat16")
 def test_images_may_be_told_apart_in_low_precision():
     only = ["test=monotonicity", "t=28"]
     (full,) = matching(consistency_cells(epochs=10), only)
@@ -561,7 +563,7 @@ def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, monkeypatch):
     def interrupted(*args, **how):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("deminat.experiments.paper.run_paper", interrupted)
+    monkeypatch.setattr("deminat.studies.paper.experiments.run_paper", interrupted)
     result = called("longrun", "--out", tmp_path)
     assert "interrupted; what is finished is kept, the same command goes on" in result.stderr
 

@@ -16,9 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deminat import files
+from deminat.data import files
+from deminat.data.files import guards as checks
+from deminat.data.files import read, read_pair
 from deminat.errors import DataError
-from deminat.files import checks, read, read_pair
 
 RNG = np.random.default_rng(0)
 

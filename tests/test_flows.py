@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from deminat import GM, DataError
-from deminat.flows import FLOW_AUTO, FlowRatio
+from deminat.estimators.flows import FLOW_AUTO, FlowRatio
 from deminat.tasks import gaussian
 
 

@@ -8,14 +8,17 @@ import torch
 from torch import Tensor, nn
 
 from deminat import DEMI, JSD, MINE, NWJ, ConvCritic, InfoNCE, MLPCritic, SeparableCritic
-from deminat.allpairs import ConvTable, _that_matter
-from deminat.critics import StartedCritic, all_pairs, batch_scores
-from deminat.gradients import all_pairs_loss, batch_loss
+from deminat.critics.composed import StartedCritic
+from deminat.critics.scoring import all_pairs, batch_scores
+from deminat.data.pairs import Batch, batches, partners
 from deminat.objectives import training_loss
-from deminat.pairs import Batch, batches, partners
-from deminat.slopes import table_slopes
+from deminat.runtime.process import one_thread
 from deminat.tasks import gaussian
-from deminat.training import Training, one_thread, train
+from deminat.training.analytic.all_pairs import ConvTable, _that_matter
+from deminat.training.analytic.gradients import all_pairs_loss, batch_loss
+from deminat.training.analytic.loss_gradients import table_slopes
+from deminat.training.config import Training
+from deminat.training.loop import train
 
 N = 12
 
@@ -221,6 +224,7 @@ def test_where_all_images_of_a_side_agree_they_are_scored_once(black, loud):
     assert (range(3)[rows], range(4)[columns]) == (expected if black < 6 else (range(0), range(0)))
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_images_are_scored_in_bfloat16_where_torch_may_multiply_in_it():
     critic, rows = convolutional().float(), torch.arange(40)
     x, y = (a.float() for a in images(40))
@@ -273,7 +277,7 @@ def test_slopes_next_to_nothing_are_left_out(monkeypatch, truth, steps, few):
     found = {}
     for name, share in (("as it is", None), ("all", 0.0), ("picked", 1.0)):
         if share is not None:
-            monkeypatch.setattr("deminat.allpairs._FEW", share)
+            monkeypatch.setattr("deminat.training.analytic.all_pairs._FEW", share)
         found[name] = torch.cat([g.flatten() for g in gradients(critic, loss(batch))])
     assert torch.equal(found["as it is"], found["picked" if few else "all"])
     error = (found["picked"] - found["all"]).norm() / found["all"].norm()
@@ -298,6 +302,7 @@ def test_where_a_slope_is_not_a_number_all_matter():
     assert len(_that_matter(slopes, torch.float32)) == 4096
 
 
+@pytest.mark.usefixtures("bfloat16")
 @pytest.mark.parametrize(("truth", "steps"), [(30.0, 2500), (2.0, 20)])
 def test_where_torch_may_multiply_in_bfloat16_so_do_tables(truth, steps):
     found = {}

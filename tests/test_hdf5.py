@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from deminat import DataError, files
+from deminat import DataError
 from deminat.cli import app
+from deminat.data import files
 
 h5py = pytest.importorskip("h5py", reason="the io extra is not installed")
 

@@ -9,8 +9,8 @@ import pytest
 import deminat
 from common import QUICK, QUICK_ESTIMATORS
 from deminat import Callback, DataError, Estimator, TensorBoard
-from deminat.history import History, Listener, Recorder, listener, listening
 from deminat.tasks import gaussian
+from deminat.training.callbacks import History, Listener, Recorder, listener, listening
 
 X, Y = gaussian(2, 1.0).sample(120, seed=0)
 HOW = {"method": Estimator(training=QUICK), "folds": 2}

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from deminat.data.files import guards as checks
+from deminat.datasets.idx import read_idx
 from deminat.errors import DataError
-from deminat.files import checks
-from deminat.files.idx import read_idx
 
 FORMS = pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 VALUES = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)

@@ -9,17 +9,17 @@ from scipy.stats import kstest, norm
 
 import deminat
 from deminat import MIResult
-from deminat.crossfit import CrossFit
+from deminat.data.sample import as_sample
+from deminat.data.units import couple_rows
 from deminat.errors import DataError
-from deminat.fitting import couple_rows
-from deminat.inference.bound import _CLIPS, _SHARES, _log_mean, lower_bound
-from deminat.inference.chain import Link, _is_silent, chain
+from deminat.estimators.crossfit import CrossFit
+from deminat.estimators.scores import Scores, standard_error
 from deminat.inference.independence import _blocks, _tried, independence_test
 from deminat.inference.interval import interval, out_of_range
-from deminat.inputs import as_sample
-from deminat.scores import Scores, standard_error
+from deminat.inference.lower_bound import _CLIPS, _SHARES, _log_mean, lower_bound
+from deminat.inference.sequential import Link, _is_silent, chain
 from deminat.tasks import gaussian, get
-from deminat.training import Training
+from deminat.training.config import Training
 from test_serial import wandering
 
 QUICK = Training(batch=64, steps=50)

@@ -23,14 +23,14 @@ from typer.testing import CliRunner
 
 from deminat import CCMI, DEMI, JSD, MINE, NWJ, SMILE, DataError, InfoNCE
 from deminat.cli import app
-from deminat.experiments.infomax import InfoMaxStudy, run_infomax, serving
-from deminat.experiments.paper import EXPERIMENTS
-from deminat.experiments.snapshots import Snapshots
 from deminat.infomax import ConcatCritic, DeepInfoMax, DotCritic, Encoder, InfoMaxLoss, losses
 from deminat.infomax import partners as strangers_of
 from deminat.infomax.probes import probed
-from deminat.packing import pack, unpack
-from deminat.store import digest_of
+from deminat.persistence.serialise import pack, unpack
+from deminat.runtime.atomic import digest_of
+from deminat.studies.paper.experiments import EXPERIMENTS
+from deminat.studies.paper.infomax import InfoMaxStudy, run_infomax, serving
+from deminat.studies.paper.snapshots import Snapshots
 
 OBJECTIVES = [DEMI(), DEMI(0.2), JSD(), SMILE(1.0), CCMI(), MINE(), NWJ(), InfoNCE()]
 N, PLACES, RANK = 12, 3, 5
@@ -387,7 +387,9 @@ class TestExperiment:
     @pytest.mark.parametrize(
         "change", [{"critic": "concat", "negatives": 2}, {"precision": "bfloat16"}]
     )
-    def test_other_settings(self, change):
+    def test_other_settings(self, change, request):
+        if "precision" in change:
+            request.getfixturevalue("bfloat16")
         rows = run_infomax({**cell_of("demi"), "epochs": 1, **change})
         assert math.isfinite(rows[-1]["loss"])
 
@@ -397,7 +399,7 @@ class TestExperiment:
         wanted = without_time(run_infomax(cell))
         code = (
             "import json, sys, pathlib\n"
-            "from deminat.experiments.infomax import run_infomax\n"
+            "from deminat.studies.paper.infomax import run_infomax\n"
             "run_infomax(json.loads(sys.argv[1]), pathlib.Path(sys.argv[2]))\n"
         )
         argv = [sys.executable, "-c", code, json.dumps(cell), str(tmp_path)]

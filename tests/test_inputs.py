@@ -11,7 +11,7 @@ import scipy.sparse
 import torch
 
 from deminat import DataError, Gaussian
-from deminat.inputs import as_sample, as_samples_given
+from deminat.data.sample import as_sample, as_samples_given
 
 N = 30
 RNG = np.random.default_rng(0)

@@ -8,8 +8,9 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 from typer.testing import CliRunner
 
 import deminat
-from deminat import DataError, files
+from deminat import DataError
 from deminat.cli import app
+from deminat.data import files
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3)).astype(np.float32)
@@ -177,7 +178,7 @@ def test_files_that_a_column_names_in_another_order_are_refused(
     folder, tmp_path, monkeypatch, name, form, long
 ):
     if long:
-        monkeypatch.setattr("deminat.files.long.LONG", 0)
+        monkeypatch.setattr("deminat.data.files.text_stream.LONG", 0)
     names = [form.format(i) for i in range(40)]
     table = beside(tmp_path, sorted(names), name)
     words = "--x", f"{folder}/", "--y", "age"

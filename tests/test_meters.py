@@ -6,8 +6,8 @@ import time
 import pytest
 from joblib import Parallel, delayed
 
-from deminat import meters
-from deminat.meters import metered
+from deminat.runtime import progress as meters
+from deminat.runtime.progress import metered
 
 
 def work(meter):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from deminat.reference import Frames, Mixture
-from deminat.reference.mixture import View, mixture_on, views
-from deminat.reference.start import log_ratio
+from deminat.critics.baselines import Frames, Mixture
+from deminat.critics.baselines.base import log_ratio
+from deminat.critics.baselines.mixture import View, mixture_on, views
+from deminat.data.transforms import Linear, Robust, SmoothRanks
 from deminat.tasks import correlated_student, gaussian, maps, mixture
-from deminat.transforms import Linear, Robust, SmoothRanks
 
 
 def columns_of(n=3_000, seed=0):

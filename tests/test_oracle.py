@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from deminat.data.pairs import partners
+from deminat.estimators.scores import Scores, read, standard_error
 from deminat.objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE, training_loss
-from deminat.pairs import partners
-from deminat.scores import Scores, read, standard_error
 from deminat.tasks import bmi_tasks, cubic, gaussian
 
 N, K = 6_000, 8

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import deminat
-from deminat.origin import origin
+from deminat.runtime.environment import origin
 
 PACKAGE = Path(deminat.__file__).parent
-ASK = "from deminat.origin import origin; print(origin()['version'])"
+ASK = "from deminat.runtime.environment import origin; print(origin()['version'])"
 
 
 def version_at(folder):

@@ -14,15 +14,15 @@ from torch import nn
 
 from common import QUICK_ESTIMATORS
 from deminat import AUTO, ConvCritic, DataError, Estimator, MLPCritic, SeparableCritic, Standardize
-from deminat.critics import ClosedForm, StagedCritic, StartedCritic, SumCritic
-from deminat.flows import FlowRatio
-from deminat.history import History
-from deminat.inputs import as_sample
-from deminat.packing import check_packable, pack, plan_of, unpack
-from deminat.reference import Additive, GaussianCopula
-from deminat.reference.mixture import Mixture, views
+from deminat.critics.baselines import Additive, GaussianCopula
+from deminat.critics.baselines.mixture import Mixture, views
+from deminat.critics.composed import ClosedForm, StagedCritic, StartedCritic, SumCritic
+from deminat.data.sample import as_sample
+from deminat.data.transforms import AsIs, RankToNormal, Robust, SmoothRanks, Views
+from deminat.estimators.flows import FlowRatio
+from deminat.persistence.serialise import check_packable, pack, plan_of, unpack
 from deminat.tasks import gaussian
-from deminat.transforms import AsIs, RankToNormal, Robust, SmoothRanks, Views
+from deminat.training.callbacks import History
 
 X, Y = gaussian(2, 1.0).sample(90, seed=0)
 

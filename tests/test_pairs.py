@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deminat import DataError
-from deminat.pairs import batches, partners
+from deminat.data.pairs import batches, partners
 
 SEEDS = st.integers(0, 2**32 - 1)
 

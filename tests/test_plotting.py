@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from deminat import MIResult
-from deminat.plotting import (
+from deminat.report.plots import (
     plot_errors,
     plot_methods,
     plot_pointwise,

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 import deminat
 from deminat import DataError
 from deminat.cli import app
-from deminat.plotting import save_information
-from deminat.pointwise import save, table
 from deminat.report import render
+from deminat.report.plots import save_information
+from deminat.report.pointwise import save, table
 from deminat.results import MIResult
-from deminat.store import writable
+from deminat.runtime.atomic import writable
 
 RNG = np.random.default_rng(0)
 

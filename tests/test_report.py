@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from deminat import Caution, DataError, MIResult, compare, estimate
 from deminat.cli import app
 from deminat.report import About, place, render
-from deminat.report.figures import Axis, calibration, comparison, learning, pointwise
+from deminat.report.figures import Axis, calibration, comparison, learning, log_ratios
 from deminat.tasks import gaussian
 
 BAD = "<script>alert(1)</script>"
@@ -261,7 +261,7 @@ def test_curves_are_gathered_by_stage():
 
 
 def test_a_histogram_holds_all_pairs():
-    drawn = pointwise(FULL, "nats")
+    drawn = log_ratios(FULL, "nats")
     shares = [bar.height / 100 * drawn.y.high for bar in drawn.bars]
     assert sum(shares) == pytest.approx(1, abs=0.01)
     below = sum(s for s, bar in zip(shares, drawn.bars, strict=True) if bar.below)

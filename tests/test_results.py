@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from deminat import DEMI, KSG, MINE, Caution, Gaussian, MIResult
+from deminat.data.sample import as_sample
 from deminat.errors import printable
-from deminat.inputs import as_sample
+from deminat.estimators.scores import Scores, from_pointwise, read
 from deminat.results import nats_to
-from deminat.scores import Scores, from_pointwise, read
 from deminat.tasks import gaussian
 
 CAUTION = Caution("duplicates", "3 of 9 rows repeat another", "Find out why")

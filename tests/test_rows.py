@@ -14,12 +14,14 @@ from scipy.stats import chisquare
 from typer.testing import CliRunner
 
 import deminat
-from deminat import DataError, files
-from deminat.arrays import gathered
+from deminat import DataError
 from deminat.cli import app
-from deminat.files import checks, long
-from deminat.inputs import as_sample
-from deminat.rows import MAX_ROWS, MAX_VALUES, draw
+from deminat.data import files
+from deminat.data.arrays import gathered
+from deminat.data.files import guards as checks
+from deminat.data.files import text_stream as long
+from deminat.data.sample import as_sample
+from deminat.data.subsample import MAX_ROWS, MAX_VALUES, draw
 
 RNG = np.random.default_rng(0)
 N, K = 500, 60
@@ -161,7 +163,7 @@ def test_a_map_is_not_copied_whole_and_not_changed(tmp_path, mode, monkeypatch):
     mapped = np.load(tmp_path / "x.npy", mmap_mode=mode)
     if mode != "r":
         mapped[0, 0] = 7.0
-    monkeypatch.setattr("deminat.arrays.BLOCK", 10_000)
+    monkeypatch.setattr("deminat.data.arrays.BLOCK", 10_000)
     expected = np.array(mapped)
     rows = np.arange(0, 3000, 7)
     np.testing.assert_array_equal(gathered(mapped, rows), expected[rows])
@@ -179,11 +181,11 @@ def tables(tmp_path, pair, monkeypatch):
     monkeypatch.setattr(long, "LONG", 100)
     monkeypatch.setattr(long, "BLOCK", 997)
     monkeypatch.setattr(long, "_PIECE", 100)
-    monkeypatch.setattr("deminat.arrays.BLOCK", 997)
-    monkeypatch.setattr("deminat.files.arrays.BLOCK", 997)
-    monkeypatch.setattr("deminat.files.hdf5.BLOCK", 997)
-    monkeypatch.setattr("deminat.files.parquet._SLICE", 100)
-    monkeypatch.setattr("deminat.files.parquet._LEAST", 64)
+    monkeypatch.setattr("deminat.data.arrays.BLOCK", 997)
+    monkeypatch.setattr("deminat.data.files.npy.BLOCK", 997)
+    monkeypatch.setattr("deminat.data.files.hdf5.BLOCK", 997)
+    monkeypatch.setattr("deminat.data.files.parquet._SLICE", 100)
+    monkeypatch.setattr("deminat.data.files.parquet._LEAST", 64)
     values = np.hstack([*pair, RNG.permutation(N)[:, None], np.arange(N)[:, None] // 4])
     frame = pl.DataFrame(values, schema=["a", "b", "c", "t", "who"])
     frame.write_csv(tmp_path / "t.csv")
@@ -284,7 +286,9 @@ def test_rows_that_do_not_match_are_refused_unread(tmp_path, monkeypatch):
     rows.mkdir()
     np.save(rows / "r.npy", np.zeros((30, 2)))
     np.save(tmp_path / "y.npy", np.zeros(30))
-    monkeypatch.setattr("deminat.files.folder.Folder.take", lambda *_: pytest.fail("was read"))
+    monkeypatch.setattr(
+        "deminat.data.files.npy_folder.Folder.take", lambda *_: pytest.fail("was read")
+    )
     with pytest.raises(DataError, match="x has 1, y has 30 rows"):
         deminat.estimate(*files.scan_pair(rows, tmp_path / "y.npy"))
 

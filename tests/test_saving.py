@@ -19,7 +19,7 @@ from torch import nn
 import deminat
 from common import QUICK, QUICK_ESTIMATORS
 from deminat import Caution, DataError, Estimator, MIResult
-from deminat.store import sealed
+from deminat.runtime.atomic import sealed
 from deminat.tasks import gaussian
 
 X, Y = gaussian(2, 1.0).sample(110, seed=0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deminat.screening import related_columns
+from deminat.estimators.staged_fit import related_columns
 from deminat.tasks import gaussian, get
 
 

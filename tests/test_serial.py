@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from deminat.inputs import as_sample
-from deminat.serial import correlation_time, gap_between, serial_cautions
+from deminat.data.dependence import correlation_time, gap_between, serial_cautions
+from deminat.data.sample import as_sample
 
 
 def wandering(n, seed, rho=0.95):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deminat import DataError
-from deminat.splits import folds, others, shares, split_off
+from deminat.data.splits import folds, others, shares, split_off
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -18,13 +18,14 @@ from deminat import (
     Standardize,
     estimate,
 )
-from deminat.critics import ClosedForm, StagedCritic, StartedCritic, is_separable, product_scores
-from deminat.reference.mixture import mixture_on, views
-from deminat.reference.start import log_ratio
-from deminat.stages import Course, Lesson, Stage, grow
+from deminat.critics.baselines.base import log_ratio
+from deminat.critics.baselines.mixture import mixture_on, views
+from deminat.critics.composed import ClosedForm, StagedCritic, StartedCritic
+from deminat.critics.scoring import is_separable, product_scores
+from deminat.data.transforms import Views
+from deminat.estimators.staged_fit import Course, Lesson, Stage, grow
 from deminat.tasks import gaussian, get, mixture
-from deminat.training import EarlyStopping
-from deminat.transforms import Views
+from deminat.training.config import EarlyStopping
 
 SMALL = partial(SeparableCritic, hidden=(32, 32), rank=8)
 STEADY = replace(QUICK, batch=128, steps=120, stopping=EarlyStopping(every=30, patience=2))

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from deminat.errors import DataError, TrainingError
-from deminat.store import Store, key_of
-from deminat.sweeps import Sweep, run_sweep
+from deminat.runtime.rowstore import Store, key_of
+from deminat.runtime.sweep import Sweep, run_sweep
 from sweeping import cells, deadly, hoarded, relentless, squares, with_origin
 
 SCRIPT = Path(__file__).parent / "sweeping.py"
@@ -199,7 +199,7 @@ def test_where_a_process_is_killed_others_go_on(tmp_path):
 
 
 def test_processes_that_are_killed_again_and_again_end_a_sweep(tmp_path, monkeypatch):
-    monkeypatch.setattr("deminat.sweeps._TRIES", 2)
+    monkeypatch.setattr("deminat.runtime.sweep._TRIES", 2)
     wanted = [{"seed": s} for s in (1, 2, 4, 14)]
     with Store.writing(tmp_path / "rows.sqlite") as store:
         with pytest.raises(TrainingError, match=r"killed 2 times .* go on with --jobs 1"):

@@ -11,12 +11,15 @@ import torch
 from torch import nn
 
 from deminat import DEMI, ConvCritic, MLPCritic, SeparableCritic
-from deminat.critics import batch_scores
+from deminat.critics.scoring import batch_scores
+from deminat.data.pairs import batches
 from deminat.errors import TrainingError
-from deminat.flows import FlowRatio
-from deminat.gradients import batch_loss
-from deminat.pairs import batches
-from deminat.training import EarlyStopping, Training, one_thread, share_of, train
+from deminat.estimators.flows import FlowRatio
+from deminat.runtime.process import one_thread
+from deminat.runtime.progress import share_of
+from deminat.training.analytic.gradients import batch_loss
+from deminat.training.config import EarlyStopping, Training
+from deminat.training.loop import train
 
 FAST = Training(steps=200, learning_rate=0.05, halve_at=())
 

@@ -14,7 +14,7 @@ import pytest
 from joblib import Parallel, delayed, parallel_config
 
 from deminat.errors import DataError, TrainingError
-from deminat.workers import _Work, begun, crew, shared, standing_by
+from deminat.runtime.pool import _Work, begun, crew, shared, standing_by
 
 
 def who(part: int, seconds: float = 0.0) -> tuple[int, int]:
@@ -137,7 +137,7 @@ def test_processes_of_joblib_are_left_alone():
 
 def test_processes_end_with_the_one_that_asks():
     code = (
-        "import os, sys, time; from functools import partial; from deminat.workers import *\n"
+        "import os, sys, time; from functools import partial; from deminat.runtime.pool import *\n"
         "with crew(2):\n"
         "    print(begun(os.getpid)(), flush=True); time.sleep(60)"
     )

@@ -9,7 +9,7 @@ from sphinx.util.docutils import SphinxDirective
 from typer.main import get_command
 
 from deminat.cli import app as cli
-from deminat.experiments.tables import grid
+from deminat.studies.paper.tables import grid
 
 __all__ = ["setup"]
 

@@ -18,11 +18,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from deminat.bench import BENCHES
-from deminat.bench.accuracy import RELEASED
-from deminat.experiments.claims import claims
-from deminat.experiments.paper import EXPERIMENTS, read_rows
-from deminat.experiments.tables import grid, markdown
+from deminat.studies.bench import BENCHES
+from deminat.studies.bench.accuracy import RELEASED
+from deminat.studies.paper.claims import claims
+from deminat.studies.paper.experiments import EXPERIMENTS, read_rows
+from deminat.studies.paper.tables import grid, markdown
 
 __all__ = ["TABLES", "read", "setup"]
 

@@ -1,6 +1,6 @@
 """The two questions most users ask: `estimate` and `compare`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -9,23 +9,26 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
-from .asking import given_z, plain, told
-from .checkpoints import Checkpoint, kept_in
-from .estimators import AUTO, Estimator
-from .flows import GM
-from .history import Callback
-from .inference import Assessor
-from .inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given
-from .methods import Method, MIEstimator, Preset, estimator_for
-from .models import Fitted, Source
+from .data.sample import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given, described
+from .errors import DataError
+from .estimators.base import MIEstimator
+from .estimators.fitted import Fitted, Part, Source
+from .estimators.flows import GM
+from .estimators.neural import Estimator
+from .estimators.recipes import Preset
+from .estimators.registry import Method, estimator_for
+from .estimators.scores import from_pointwise
+from .inference import Assessor, beyond, judged_given
 from .objectives import DEMI, JSD
-from .packing import check_packable
+from .persistence.checkpoints import Checkpoint, kept_in
+from .persistence.serialise import check_packable
 from .results import Caution, MIResult
-from .scores import from_pointwise
-from .training import Progress, share_of
-from .workers import crew
+from .runtime.pool import crew
+from .runtime.progress import Progress, share_of
+from .training.callbacks import Callback
+from .training.config import AUTO
 
-__all__ = ["compare", "estimate"]
+__all__ = ["Ask", "compare", "estimate", "given_z", "plain", "told"]
 
 # What estimators have in common whose trainings are the same, besides what they train as.
 _SHARED = "critic", "scaling", "training", "start", "seed", "budget", "correct"
@@ -271,3 +274,67 @@ def _ungrouped(result: MIResult, sample: Sample) -> MIResult:
         "Use method='demi', or deminat.independence_test",
     )
     return replace(result, warnings=(*result.warnings, told))
+
+
+Ask = Callable[..., list[MIResult]]  # from a sample and how to assess it
+
+
+def plain(
+    ask: Ask,
+    raw: Sample,
+    seed: int,
+    budget: float | None,
+    progress: Progress | None,
+) -> list[MIResult]:
+    """Return the information of x and y, with what was fitted."""
+    sample = raw.without_constants()
+    found = ask(sample, Assessor(sample, seed), budget=budget, progress=progress, part="whole")
+    return [_with_parts(result, (raw, result)) for result in found]
+
+
+def given_z(
+    ask: Ask,
+    raw: Sequence[Sample],
+    seed: int,
+    budget: float | None,
+    progress: Progress | None,
+) -> list[MIResult]:
+    """Return the information of x and y given z, with what was fitted."""
+    both, known, pair = (sample.without_constants() for sample in raw)
+    half = None if budget is None else budget / 2
+    of_both, of_known = (
+        ask(
+            sample,
+            Assessor(sample, seed, test=False),
+            budget=half,
+            progress=share_of(progress, i, 2),
+            part=part,
+        )
+        for i, (sample, part) in enumerate([(both, "whole"), (known, "known")])
+    )
+    p_value = _p_value_given(pair, known, seed)
+    results = []
+    for a, b in zip(of_both, of_known, strict=True):
+        result = told(beyond(a, b, pair, p_value), pair, seed, known)
+        results.append(_with_parts(result, (raw[0], a), (raw[1], b)))
+    return results
+
+
+def _with_parts(result: MIResult, *fits: tuple[Sample, MIResult]) -> MIResult:
+    """Return a result with what was fitted to samples, if the method tells it."""
+    if any(fit.model is None for _, fit in fits):
+        return replace(result, model=None)
+    return replace(result, model=tuple(Part.of(raw, fit.model) for raw, fit in fits))
+
+
+def _p_value_given(pair: Sample, known: Sample, seed: int) -> float | None:
+    try:
+        return judged_given(pair, known.y, seed=seed).p_value
+    except DataError:  # few rows, or a series, have an estimate all the same
+        return None
+
+
+def told(result: MIResult, sample: Sample, seed: int, known: Sample | None = None) -> MIResult:
+    """Return a result that knows of what and by which seed it is."""
+    run = {"run": described(sample, seed, known)}
+    return replace(result, diagnostics={**result.diagnostics, **run}, rows=sample.rows)

@@ -30,14 +30,14 @@ from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
 from .api import estimate
-from .arrays import as_rows
+from .data.arrays import as_rows
+from .data.files.columns import listing
+from .data.sample import NanPolicy
 from .errors import DataError
-from .files.columns import listing
-from .inputs import NanPolicy
-from .methods import Preset
+from .estimators.recipes import Preset
 from .results import Caution
-from .store import Cell, Row, Store, key_of
-from .sweeps import Sweep, run_sweep
+from .runtime.rowstore import Cell, Row, Store, key_of
+from .runtime.sweep import Sweep, run_sweep
 
 __all__ = ["PairwiseResult", "pairwise"]
 

@@ -188,7 +188,7 @@ class MIResult:
 
         A run that is there already stays until the new one is whole.
         """
-        from .saving import save
+        from .persistence.saved_run import save
 
         self._fitted("save")
         save(self, folder)

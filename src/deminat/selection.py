@@ -16,8 +16,9 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .inputs import LEAST_PAIRS, as_sample
-from .methods import Preset, estimator_for
+from .data.sample import LEAST_PAIRS, as_sample
+from .estimators.recipes import Preset
+from .estimators.registry import estimator_for
 
 __all__ = ["MISelector"]
 

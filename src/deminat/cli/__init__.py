@@ -5,15 +5,23 @@ Exit codes: 0, 2 for bad input (one line, no traceback), 130 when interrupted (1
 run is saved). Heavy imports wait until a command needs them, so that `--help` answers at once.
 """
 
-from . import (  # which add their commands to the application
-    answers,
-    pairs,
-    paper,
-    runs,
-    scoring,
-    studies,
-)
-from .app import app, main
-from .options import Method
+from importlib import import_module
 
-__all__ = ["Method", "answers", "app", "main", "pairs", "paper", "runs", "scoring", "studies"]
+from .app import app, main
+
+__all__ = ["COMMANDS", "app", "main"]
+
+# A module each, which adds its command to the application; `--help` lists them in this order.
+COMMANDS = (
+    "estimate",
+    "independence",
+    "laws",
+    "matrix",
+    "score",
+    "tasks",
+    "doctor",
+    "bench",
+    "paper",
+)
+for _name in COMMANDS:
+    import_module(f"{__name__}.{_name}")

@@ -10,7 +10,7 @@ import typer
 
 from .. import __version__
 from ..errors import DataError, TrainingError
-from .screen import say
+from .console import say
 
 __all__ = ["app", "main"]
 

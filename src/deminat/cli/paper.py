@@ -11,11 +11,11 @@ import typer
 
 from ..errors import DataError
 from .app import app
+from .console import progress, say
 from .options import Cluster, Jobs, Json
-from .screen import progress, say
 
 if TYPE_CHECKING:
-    from ..sweeps import Sweep
+    from ..runtime.sweep import Sweep
 
 __all__ = ["paper"]
 
@@ -149,8 +149,8 @@ def infomax(
 
     torchrun --nproc-per-node 2 -m deminat paper infomax --objective demi --epochs 8
     """
-    from ..experiments.infomax import run_infomax, serving
-    from ..experiments.together import follow, is_one_of_several, leading, rank, together
+    from ..studies.paper.distributed import follow, is_one_of_several, leading, rank, together
+    from ..studies.paper.infomax import run_infomax, serving
 
     changed = {
         "dataset": dataset,
@@ -181,7 +181,7 @@ def infomax(
 
 def _sweeping(jobs: int | None, cluster: str | None) -> dict[str, Any]:
     """Return how to run a sweep whose cells are apart from each other."""
-    from ..experiments.together import is_one_of_several
+    from ..studies.paper.distributed import is_one_of_several
 
     if is_one_of_several():
         raise DataError("torchrun is for infomax; here use --jobs or --cluster")
@@ -201,7 +201,7 @@ def _run(
 
 def _sweep(name: str, only: list[str], changed: dict[str, Any]) -> "Sweep":
     """Return what to run, or say at once what is not installed."""
-    from ..experiments.paper import EXPERIMENTS
+    from ..studies.paper.experiments import EXPERIMENTS
 
     experiment = EXPERIMENTS[name]
     for module in experiment.needs:
@@ -211,7 +211,7 @@ def _sweep(name: str, only: list[str], changed: dict[str, Any]) -> "Sweep":
 
 
 def _run_sweep(name: str, out: Path, sweep: "Sweep", as_json: bool, how: dict[str, Any]) -> None:
-    from ..experiments.paper import EXPERIMENTS, run_paper
+    from ..studies.paper.experiments import EXPERIMENTS, run_paper
 
     say(f"{len(sweep.cells)} cells, rows in {out / name}.sqlite")
     with progress(name, kept=True) as report_share:

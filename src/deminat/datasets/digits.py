@@ -7,10 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from deminat.errors import DataError
-from deminat.files.checks import PathLike, shown
-from deminat.files.idx import read_idx
-
+from ..data.files.guards import PathLike, shown
+from ..errors import DataError
+from .idx import read_idx
 from .published import Published
 
 __all__ = ["mnist"]

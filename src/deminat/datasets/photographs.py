@@ -17,9 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from deminat.errors import DataError
-from deminat.files.checks import PathLike, check_room, foreign, shown
-
+from ..data.files.guards import PathLike, check_room, foreign, shown
+from ..errors import DataError
 from .published import Published
 
 __all__ = ["cifar10", "cifar100"]

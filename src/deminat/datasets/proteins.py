@@ -27,5 +27,5 @@ def sachs() -> pl.DataFrame:
         The table is sachs.2005.continuous.txt of github.com/cmu-phil/example-causal-datasets,
         licence CC0 1.0.
     """
-    packed = resources.files("deminat").joinpath("data", "sachs.parquet").read_bytes()
+    packed = resources.files("deminat").joinpath("datasets", "sachs.parquet").read_bytes()
     return pl.read_parquet(io.BytesIO(packed))

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from deminat.errors import DataError
-from deminat.files.checks import PathLike, foreign, readable, shown
+from ..data.files.guards import PathLike, foreign, readable, shown
+from ..errors import DataError
 
 __all__ = ["Published"]
 

@@ -1,7 +1,7 @@
 """Whether there is anything, how much at least, and what not to believe."""
 
-from .assessor import Assessor
-from .chain import quick
+from ..estimators.recipes import quick
+from .assess import Assessor
 from .conditional import beyond, judged_given
 from .independence import independence_test
 

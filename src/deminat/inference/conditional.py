@@ -30,15 +30,15 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
+from ..data.sample import Sample
+from ..data.splits import folds, others
+from ..data.transforms import RankToNormal
+from ..data.units import units_of
 from ..errors import DataError
-from ..fitting import units_of
-from ..inputs import Sample
+from ..estimators.scores import Scores, cautions, standard_error
 from ..objectives import DEMI
 from ..results import IndependenceResult, MIResult
-from ..scores import Scores, cautions, standard_error
-from ..splits import folds, others
-from ..transforms import RankToNormal
-from .chain import some_columns, with_squares
+from .sequential import some_columns, with_squares
 
 __all__ = ["beyond", "judged_given"]
 

@@ -34,13 +34,14 @@ from scipy.fft import irfft, rfft
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from ..data.dependence import correlation_time
+from ..data.sample import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given
+from ..data.transforms import RankToNormal
+from ..data.units import observations
 from ..errors import DataError
-from ..inputs import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given
 from ..results import Caution, IndependenceResult
-from ..serial import correlation_time
-from ..transforms import RankToNormal
-from .chain import Link, chain, observations, with_squares
 from .conditional import judged_given
+from .sequential import Link, chain, with_squares
 
 __all__ = ["independence_test", "judged"]
 

@@ -29,10 +29,10 @@ import numpy as np
 from scipy.stats import chi2, norm
 from scipy.stats import t as student
 
-from ..crossfit import CrossFit
-from ..inputs import Sample
+from ..data.sample import Sample
+from ..data.units import observations
+from ..estimators.crossfit import CrossFit
 from ..results import Caution, MIResult
-from .chain import observations
 
 __all__ = ["interval", "out_of_range"]
 

@@ -1,6 +1,6 @@
 """Learning representations that keep information: the objectives as losses, and Deep InfoMax."""
 
-from ..pairs import partners
+from ..data.pairs import partners
 from .deep import ConcatCritic, DeepInfoMax, DotCritic, Encoder, Features
 from .losses import InfoMaxLoss, gathered
 

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.utils.checkpoint import checkpoint
 
-from ..critics import parted
+from ..critics.scoring import parted
 from ..objectives import DEMI, MINE, Objective, log_mean_exp
 
 __all__ = ["InfoMaxLoss", "gathered"]

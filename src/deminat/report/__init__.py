@@ -13,10 +13,9 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined, Template
 
 from ..results import MIResult, Unit
-from ..store import replaced, writable
-from .about import About
-from .figures import calibration, comparison, learning, pointwise
-from .words import Words
+from ..runtime.atomic import replaced, writable
+from .figures import calibration, comparison, learning, log_ratios
+from .words import About, Words
 
 __all__ = ["About", "place", "render", "save"]
 
@@ -39,7 +38,7 @@ def render(results: Sequence[MIResult], *, about: About | None = None, unit: Uni
         comparison=comparison(results, unit),
         learning=learning(answer, unit),
         calibration=calibration(answer),
-        pointwise=pointwise(answer, unit),
+        pointwise=log_ratios(answer, unit),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..results import MIResult, Unit, nats_to
 
-__all__ = ["Axis", "Bar", "Plot", "Whisker", "calibration", "comparison", "learning", "pointwise"]
+__all__ = ["Axis", "Bar", "Plot", "Whisker", "calibration", "comparison", "learning", "log_ratios"]
 
 _BINS = 40
 _OUTER = 0.002  # share of the pairs a side that the outermost bars of a histogram take in
@@ -154,7 +154,7 @@ def calibration(result: MIResult) -> Plot | None:
     return Plot("Calibration", x, y, lines=(said_seen,), dots=tuple(said_seen), rules=rules)
 
 
-def pointwise(result: MIResult, unit: Unit) -> Plot | None:
+def log_ratios(result: MIResult, unit: Unit) -> Plot | None:
     """Return a histogram of the log ratio of each pair."""
     values = np.array([nats_to(unit, 1.0)]) * result.pointwise
     values = values[np.isfinite(values)]

@@ -1,20 +1,18 @@
 """What a report says: sentences, facts, and a unit beside every number."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..errors import printable
 from ..results import COVERS, Caution, MIResult, Unit, nats_to, shown_p
-from .about import About
 
-__all__ = ["Words"]
+__all__ = ["About", "Words"]
 
 Fact = tuple[str, str]
-
 _LEVEL = 0.05
 _CERTAIN = 0.9995  # a correlation that would be printed as 1
 _LONGEST = 200
@@ -26,6 +24,25 @@ _SCALES = {
     "Standardize": "mean 0, standard deviation 1",
     "Views": "a robust scale and the ranks of each column side by side, and three lengths of a row",
 }
+
+
+@dataclass(frozen=True)
+class About:
+    """Where an answer comes from.
+
+    Args:
+        x: What to call x; by default its columns.
+        y: What to call y.
+        source: Where the data are from, such as the name of a file.
+        options: How the question was asked, by name.
+        command: The command that asks it again.
+    """
+
+    x: str = ""
+    y: str = ""
+    source: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
 
 
 @dataclass(frozen=True)

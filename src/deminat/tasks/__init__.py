@@ -14,16 +14,16 @@ import difflib
 import re
 from collections.abc import Callable
 
-from deminat.tasks import maps
-from deminat.tasks.bmi import bmi_tasks
-from deminat.tasks.gaussian import cubic, gaussian, normal
-from deminat.tasks.images import rotated_cubic, spiral
-from deminat.tasks.maps import Map
-from deminat.tasks.mixed import labelled, mixed_tasks
-from deminat.tasks.mixture import mixture
-from deminat.tasks.student import correlated_student, student
-from deminat.tasks.task import Task
-from deminat.tasks.uniform import additive_uniform
+from . import maps
+from .bmi import bmi_tasks
+from .gaussian import cubic, gaussian, normal
+from .maps import Map
+from .mixed import labelled, mixed_tasks
+from .mixture import mixture
+from .student import correlated_student, student
+from .task import Task
+from .uniform import additive_uniform
+from .warped import rotated_cubic, spiral
 
 __all__ = [
     "EXAMPLES",

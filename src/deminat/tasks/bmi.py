@@ -17,13 +17,13 @@ from functools import cache
 
 import numpy as np
 
-from deminat.tasks import maps
-from deminat.tasks.gaussian import normal
-from deminat.tasks.images import spiralled
-from deminat.tasks.maps import Map
-from deminat.tasks.student import student
-from deminat.tasks.task import Task
-from deminat.tasks.uniform import additive_uniform
+from . import maps
+from .gaussian import normal
+from .maps import Map
+from .student import student
+from .task import Task
+from .uniform import additive_uniform
+from .warped import spiralled
 
 __all__ = ["bmi_tasks"]
 

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from deminat.tasks.maps import Array, cube
-from deminat.tasks.task import Task
+from .maps import Array, cube
+from .task import Task
 
 __all__ = ["MOST_NATS_A_COLUMN", "cubic", "gaussian", "normal"]
 

@@ -26,8 +26,8 @@ from scipy.integrate import quad
 from scipy.special import entr, expit
 from scipy.stats import gamma, nbinom, norm, poisson
 
-from deminat.tasks.maps import Array
-from deminat.tasks.task import Task
+from .maps import Array
+from .task import Task
 
 __all__ = ["labelled", "mixed_tasks"]
 

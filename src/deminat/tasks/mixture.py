@@ -24,9 +24,9 @@ from functools import cache
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
-from deminat.tasks.gaussian import gaussian
-from deminat.tasks.maps import Array
-from deminat.tasks.task import Task
+from .gaussian import gaussian
+from .maps import Array
+from .task import Task
 
 __all__ = ["information", "mixture"]
 

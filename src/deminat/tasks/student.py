@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from deminat.tasks.gaussian import MOST_NATS_A_COLUMN
-from deminat.tasks.maps import Array
-from deminat.tasks.task import Task
+from .gaussian import MOST_NATS_A_COLUMN
+from .maps import Array
+from .task import Task
 
 __all__ = ["correlated_student", "student"]
 

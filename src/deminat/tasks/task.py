@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from deminat.tasks.maps import Array, Map, identity
+from .maps import Array, Map, identity
 
 __all__ = ["Task"]
 

@@ -14,8 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from deminat.tasks.maps import Array
-from deminat.tasks.task import Task
+from .maps import Array
+from .task import Task
 
 __all__ = ["additive_uniform"]
 

@@ -1,0 +1,3 @@
+"""critics."""
+
+__all__: list[str] = []

@@ -1,0 +1,92 @@
+"""Scores of pairs by any critic: of a batch, of held-out pairs, of all pairs."""
+
+from typing import Protocol, TypeGuard
+
+import torch
+from torch import Tensor, nn
+
+from ..data.pairs import Batch
+from .composed import StartedCritic
+
+__all__ = ["all_pairs", "batch_scores", "is_separable", "joint_scores", "parted", "product_scores"]
+
+_TABLE = 8  # rows a partner up to which all scores are cheaper than the few that are wanted
+_ROWS_AT_ONCE = 1 << 12  # of a forward pass without gradient: bounds its memory
+
+
+class _Separable(Protocol):
+    def left(self, x: Tensor) -> Tensor: ...
+    def right(self, y: Tensor) -> Tensor: ...
+
+
+def is_separable(critic: object) -> TypeGuard[_Separable]:
+    """Tell whether a critic scores pairs by the inner product of two embeddings."""
+    if isinstance(critic, StartedCritic):
+        return is_separable(critic.critic)
+    return all(callable(getattr(type(critic), side, None)) for side in ("left", "right"))
+
+
+def batch_scores(critic: nn.Module, x: Tensor, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return the scores of a batch of rows of x and y: joint (b,) and product (c, k)."""
+    if batch.partners is None:
+        return all_pairs(critic, x[batch.joint], y[batch.joint])
+    k, b = batch.partners.shape[1], len(batch.joint)
+    x_rows, y_rows = batch.rows()
+    scores = _scored(critic, x.index_select(0, x_rows), y.index_select(0, y_rows))
+    joint, product = torch.split(scores, [b, len(scores) - b])  # one node of the graph, not two
+    return joint, product.view(-1, k)
+
+
+@torch.no_grad()
+def joint_scores(critic: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """Return the scores (n,) of pairs, without gradient, in tiles."""
+    tiles = zip(torch.split(x, _ROWS_AT_ONCE), torch.split(y, _ROWS_AT_ONCE), strict=True)
+    return torch.cat([_scored(critic, a, b) for a, b in tiles])
+
+
+@torch.no_grad()
+def product_scores(critic: nn.Module, x: Tensor, y: Tensor, partners: Tensor) -> Tensor:
+    """Return the scores (n, k) of each x with k other rows of y, without gradient, in tiles."""
+    if not is_separable(critic):
+        return torch.stack([joint_scores(critic, x, y[rows]) for rows in partners.T], dim=1)
+    u = torch.cat([critic.left(tile) for tile in torch.split(x, _ROWS_AT_ONCE)])
+    v = torch.cat([critic.right(tile) for tile in torch.split(y, _ROWS_AT_ONCE)])
+    if len(x) < _TABLE * partners.shape[1]:
+        tiles = zip(
+            torch.split(u, _ROWS_AT_ONCE), torch.split(partners, _ROWS_AT_ONCE), strict=True
+        )
+        return torch.cat([(a @ v.T).gather(1, rows) for a, rows in tiles])
+    return torch.stack([(u * v[rows]).sum(dim=1) for rows in partners.T], dim=1)
+
+
+def _scored(critic: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """Return what a critic says of pairs; a user's own may have the wrong shape."""
+    scores: Tensor = critic(x, y)
+    if scores.shape != (len(x),):
+        raise ValueError(f"a critic must return scores of shape ({len(x)},), got {scores.shape}")
+    return scores
+
+
+def all_pairs(critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the n joint scores and the (n, n - 1) others of a batch."""
+    n = len(x)
+    if is_separable(critic):
+        table = critic.left(x) @ critic.right(y).T
+    else:
+        rows = torch.arange(n)
+        table = critic(x[rows.repeat_interleave(n)], y[rows.repeat(n)]).view(n, n)
+    return parted(table)
+
+
+def parted(table: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the joint scores (a, ...) and the others (a, n - 1, ...) of a table (a, n, ...).
+
+    The i-th row has its own partner in the i-th column; there are at least as many columns.
+    """
+    a, n = table.shape[:2]
+    # Flat, the diagonal is every (n+1)-th entry: leave the first out and it is a column.
+    flat, end = table.flatten(0, 1), 1 + (a - 1) * (n + 1)
+    others = flat[1:end].view(a - 1, n + 1, *flat.shape[1:])[:, :-1]
+    if a < n:
+        others = torch.cat([others.flatten(0, 1), flat[end:]])
+    return table.diagonal().movedim(-1, 0), others.reshape(a, n - 1, *table.shape[2:])

@@ -1,0 +1,101 @@
+"""HDF5: datasets of numbers, by their path in the file. h5py is an extra: `deminat[io]`.
+
+A dataset is read only if it is a plain array of numbers that is in this file: links to other files
+could name any file, and values that are not numbers could be large or odd. How much memory it needs
+is known from its shape before a value is read; rows that are drawn from a long one are read a few
+chunks at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError
+from ..arrays import BLOCK
+from .columns import quoted
+from .guards import check_room, foreign, shown
+
+__all__ = ["Hdf5Archive", "open_hdf5"]
+
+_NUMBERS = "biuf"
+_DEEPEST = 32  # groups within groups
+
+
+class Hdf5Archive:
+    """The datasets of an open HDF5 file, called by their paths: spikes, session/velocity."""
+
+    def __init__(self, file: Any, path: Path):
+        self._file, self._path = file, path
+        self.names = list(_datasets(file, ""))
+
+    def check(self, name: str) -> None:
+        """Refuse what is no array of numbers in this file."""
+        dataset = self._file[name]
+        where = f"{shown(self._path)}: array {quoted(name)}"
+        if dataset.dtype.kind not in _NUMBERS or dataset.dtype.itemsize > 16:
+            raise DataError(f"{where} holds {dataset.dtype}, not numbers: choose another")
+        if not dataset.shape or 0 in dataset.shape:
+            raise DataError(f"{where} has shape {dataset.shape}: an array needs rows")
+        if dataset.external or dataset.is_virtual:
+            raise DataError(f"{where} has its values in other files: copy them into this one")
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a dataset."""
+        return tuple(self._file[name].shape)
+
+    def load(self, name: str, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        """Return a dataset by its name, or some of its rows, in rising order."""
+        self.check(name)
+        dataset = self._file[name]
+        if rows is None:
+            check_room(self._path, dataset.nbytes)
+            return np.asarray(dataset[...])
+        a_row = max(1, dataset.nbytes // len(dataset))
+        check_room(self._path, len(rows) * a_row)
+        return _some(dataset, rows, max(1, BLOCK // a_row))
+
+
+def _some(dataset: Any, rows: NDArray[np.int64], step: int) -> NDArray[Any]:
+    """Return some rows of a dataset, of which no more than a few chunks are read at a time."""
+    chunk = dataset.chunks[0] if dataset.chunks else 1
+    step = chunk * max(1, step // chunk)  # a chunk is unpacked as a whole, and should be so once
+    found = np.empty((len(rows), *dataset.shape[1:]), dataset.dtype)
+    blocks = rows // step
+    for block in np.unique(blocks):
+        first, last = np.searchsorted(blocks, [block, block + 1])
+        part = dataset[block * step : min((block + 1) * step, len(dataset))]
+        found[first:last] = part[rows[first:last] - block * step]
+    return found
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[Hdf5Archive]:
+    """Open an HDF5 file."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise DataError("HDF5 needs h5py: pip install 'deminat[io]'") from error
+    with foreign(path, "HDF5"), h5py.File(path, "r") as file:
+        yield Hdf5Archive(file, path)
+
+
+def _datasets(group: Any, above: str, depth: int = 0) -> Iterator[str]:
+    """Yield the paths of datasets that are in this file, not of those that it links to."""
+    import h5py
+
+    if depth > _DEEPEST:
+        return
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            continue
+        inside = group[name]
+        if isinstance(inside, h5py.Dataset):
+            yield above + name
+        elif isinstance(inside, h5py.Group):
+            yield from _datasets(inside, f"{above}{name}/", depth + 1)

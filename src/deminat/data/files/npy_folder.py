@@ -1,0 +1,103 @@
+"""A folder of .npy files: one row a file, such as an image, in the natural order of their names.
+
+`cell2.npy` comes before `cell10.npy`. All must be of one shape and of numbers; the header of each
+is compared with the size of its file before a value is read, and nothing is ever unpickled. What
+does not end in .npy is not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError
+from ..source import Rows
+from .guards import check_room, foreign, readable, shown
+from .npy import map_npy
+
+__all__ = ["Folder", "is_folder", "open_folder"]
+
+_PIECE = 1024  # files
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Files of one shape, in order.
+
+    Attributes:
+        path: Where they are.
+        files: One a row.
+        shape: Of each.
+        named_by: The column beside them that names them in this order, if there is one.
+    """
+
+    path: Path
+    files: list[Path] = field(repr=False)
+    shape: tuple[int, ...]
+    named_by: str | None = None
+
+    @property
+    def breadth(self) -> int:
+        """Values a row."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def take(self, rows: Rows | None = None) -> NDArray[np.float64]:
+        """Return the arrays of some files, or of all, as (k, ...)."""
+        numbers = range(len(self)) if rows is None else rows.tolist()
+        check_room(self.path, 8 * len(numbers) * self.breadth, "take fewer: --max-rows")
+        found = np.empty((len(numbers), *self.shape))
+        for place, number in enumerate(numbers):
+            found[place] = self._read(self.files[number])
+        return found
+
+    def pieces(self) -> Iterator[NDArray[np.float64]]:
+        """Yield the arrays of all files, some at a time."""
+        for start in range(0, len(self), _PIECE):
+            yield self.take(np.arange(start, min(start + _PIECE, len(self))))
+
+    def _read(self, file: Path) -> NDArray[Any]:
+        values = map_npy(readable(file))
+        if values.shape != self.shape:
+            raise DataError(
+                f"{shown(file)} has shape {values.shape} where {shown(self.files[0].name)} has "
+                f"{self.shape}: all files of a folder must be of one shape"
+            )
+        if values.dtype.kind in "iu" and np.abs(values.astype(np.float64)).max() > 2**53:
+            raise DataError(
+                f"{shown(file)} holds integers beyond 2**53, whose last digits are lost: "
+                "subtract an offset"
+            )
+        return values
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether there is a folder at `path`; what cannot be looked at is none."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def open_folder(path: Path) -> Folder:
+    """Return the rows of a folder; of its files, only the first is looked into."""
+    with foreign(path, "a folder"):
+        files = sorted((f for f in path.iterdir() if f.suffix.lower() == ".npy"), key=_natural)
+    if not files:
+        raise DataError(f"{shown(path)} is a directory without .npy files: save each row as one")
+    return Folder(path, files, map_npy(readable(files[0])).shape)
+
+
+def _natural(file: Path) -> tuple[list[tuple[int, str]], str]:
+    """Return what to sort by: numbers in a name count as numbers."""
+    parts = re.split(r"(\d+)", file.name)
+    return [(int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts)], file.name

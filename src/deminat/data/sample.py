@@ -1,0 +1,403 @@
+"""Arrays, frames and tensors -> Sample(x, y): every error of input is raised here.
+
+Both sides become float64 arrays of n rows, never cast in place. What cannot be used as it is
+(missing values, strings, unequal lengths) is an error that says what to do; what can be mended
+(constant columns, declared categories) is mended and, where it matters, told in a `Caution`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError
+from ..results import Caution
+from ..runtime.environment import versions
+from .arrays import as_rows
+from .dependence import (
+    gap_between,
+    group_codes,
+    joined,
+    label_copies,
+    places,
+    serial_cautions,
+    tied,
+)
+from .subsample import Drawn, draw
+from .torch_dataset import as_pair
+
+__all__ = [
+    "LEAST_PAIRS",
+    "UNNAMED",
+    "NanPolicy",
+    "Sample",
+    "Schema",
+    "as_sample",
+    "as_samples_given",
+    "complete_rows",
+    "described",
+    "kept_columns",
+]
+
+Named = tuple[NDArray[np.float64], tuple[str, ...]]  # rows, and what their columns are called
+NanPolicy = Literal["raise", "omit"]
+UNNAMED = "column 0"  # what messages call the first column of an array
+LEAST_PAIRS = 20  # five folds of four: fewer cannot be trained on and held out
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Pairs that can be trusted to be finite, numeric and of equal length.
+
+    Args:
+        x: (n, ...), float64.
+        y: (n, ...), float64.
+        x_names: What messages call the columns of x.
+        y_names: What messages call the columns of y.
+        labels: (n,) integers, equal for rows of one group or copies of one observation; `None`
+            where every row stands for itself.
+        copies: (n,) the same for copies alone.
+        times: (n,) the place of each row in the order of time; `None` where there is none.
+        gap: Rows to leave out between blocks of rows in that order.
+        dropped: How many pairs were left out because a value was missing.
+        rows: (n,) which rows these are of those that were given, counted from 0; `None` where that
+            is not known.
+        warnings: What was mended on the way.
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    x_names: tuple[str, ...] = ()
+    y_names: tuple[str, ...] = ()
+    labels: NDArray[np.int64] | None = None
+    copies: NDArray[np.int64] | None = None
+    times: NDArray[np.int64] | None = None
+    gap: int = 0
+    dropped: int = 0
+    warnings: tuple[Caution, ...] = ()
+    rows: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, rows: NDArray[np.int64]) -> "Sample":
+        """Return the pairs at `rows`."""
+        return replace(
+            self,
+            x=self.x[rows],
+            y=self.y[rows],
+            labels=_taken(self.labels, rows),
+            copies=_taken(self.copies, rows),
+            times=_taken(self.times, rows),
+            rows=_taken(self.rows, rows),
+        )
+
+    def without_constants(self) -> "Sample":
+        """Return the sample less its constant columns; of an all-constant side one stays."""
+        x, x_names, x_told = _varying(self.x, self.x_names, "x")
+        y, y_names, y_told = _varying(self.y, self.y_names, "y")
+        warnings = self.warnings + x_told + y_told
+        return replace(self, x=x, y=y, x_names=x_names, y_names=y_names, warnings=warnings)
+
+    def is_constant(self) -> bool:
+        """Tell whether one side never varies, so that it shares no information."""
+        return any(bool((a == a[:1]).all()) for a in (self.x, self.y))
+
+
+def _taken(about: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    return None if about is None else about[rows]
+
+
+def as_sample(
+    x: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    order: Any = None,
+    nan: NanPolicy = "raise",
+    least: int = 2,
+    max_rows: float | None = math.inf,
+    seed: int = 0,
+) -> Sample:
+    """Check two aligned collections of values and make them a `Sample`.
+
+    Args:
+        x: Array, tensor, frame, series or list; (n,), (n, d) or (n, c, h, w).
+        y: The same number of rows.
+        groups: (n,) numbers or names, equal for rows that belong together, such as a subject's.
+        order: (n,) times; `True` if rows are in the order of time, `False` if their order means
+            nothing, so that neighbours may be alike.
+        nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
+        least: The smallest usable number of pairs.
+        max_rows: Of more rows, so many are drawn; `None` for as many as `rows` says.
+        seed: Of the draw.
+    """
+    _check_labels(x, y)
+    drawn = draw(as_pair(x, y), groups, order, max_rows, seed)
+    x, y = (as_rows(side, name) for side, name in zip(drawn.sides, "xy", strict=True))
+    return _checked(x, y, drawn, nan=nan, least=least)
+
+
+def as_samples_given(
+    x: Any,
+    y: Any,
+    z: Any,
+    *,
+    groups: Any = None,
+    order: Any = None,
+    max_rows: float | None = math.inf,
+    seed: int = 0,
+    **how: Any,
+) -> tuple[Sample, Sample, Sample]:
+    """Return three samples of the same rows: x with y and z, x with z, x with y.
+
+    Args:
+        x: As of `as_sample`.
+        y: The same number of rows.
+        z: The same number of rows.
+        groups: As of `as_sample`.
+        order: As of `as_sample`.
+        max_rows: As of `as_sample`.
+        seed: As of `as_sample`.
+        **how: As of `as_sample`.
+    """
+    _check_labels(x, y)
+    _check_labels(x, z, "given")
+    drawn = draw((*as_pair(x, y), z), groups, order, max_rows, seed)
+    x, y, z = map(as_rows, drawn.sides, ("x", "y", "given"))
+    if not len(x[0]) == len(y[0]) == len(z[0]):
+        raise DataError(
+            f"x has {len(x[0])} rows, y {len(y[0])} and given {len(z[0])}; row i of each must go "
+            "together"
+        )
+    (y_rows, y_names), (z_rows, z_names) = (_flat(*side) for side in (y, z))
+    both = _checked(x, (np.hstack([y_rows, z_rows]), y_names + z_names), drawn, **how)
+    d = len(y_names)
+    return (
+        both,
+        replace(both, y=both.y[:, d:], y_names=z_names),
+        replace(both, y=both.y[:, :d], y_names=y_names),
+    )
+
+
+def _check_labels(x: Any, y: Any, name: str = "y") -> None:
+    """Refuse two pandas objects whose rows have the same labels in another order."""
+    one, other = (getattr(side, "index", None) for side in (x, y))
+    if one is None or other is None or not (hasattr(one, "equals") and hasattr(other, "equals")):
+        return  # lists have an index too, of another kind
+    if one.equals(other):
+        return
+    if len(one) == len(other) and set(one) == set(other):
+        raise DataError(
+            f"x and {name} have the same index in another order, and rows go by position: pass "
+            f"{name}.loc[x.index] to pair them by index, or {name}.reset_index(drop=True) to leave "
+            "them as they are"
+        )
+
+
+def complete_rows(*sides: Any) -> NDArray[np.bool_]:
+    """Return which rows hold no NaN nor inf on any side; None is no side."""
+    named = (as_rows(side, "a side")[0] for side in sides if side is not None)
+    return np.asarray(np.logical_and.reduce([_finite_rows(rows) for rows in named]))
+
+
+def _flat(rows: NDArray[np.float64], names: tuple[str, ...]) -> Named:
+    """Return rows (n, d) of any shape, with a name for each column."""
+    flat = rows.reshape(len(rows), -1)
+    each = flat.shape[1] // max(1, len(names))
+    return flat, names if each == 1 else tuple(f"{n}[{i}]" for n in names for i in range(each))
+
+
+def _checked(
+    x_side: Named,
+    y_side: Named,
+    drawn: Drawn,
+    *,
+    nan: NanPolicy = "raise",
+    least: int = 2,
+) -> Sample:
+    """Return a sample of rows that were drawn, with names of their columns."""
+    if nan not in ("raise", "omit"):
+        raise ValueError(f'nan must be "raise" or "omit", got {nan!r}')
+    (x, x_names), (y, y_names) = x_side, y_side
+    if len(x) != len(y):
+        raise DataError(
+            f"x has {len(x)} rows and y has {len(y)}; row i of x must go with row i of y"
+        )
+    finite = _finite_rows(x) & _finite_rows(y)
+    if not finite.all() and nan == "raise":
+        where = filter(None, [_missing(x, x_names, "x"), _missing(y, y_names, "y")])
+        raise DataError(
+            f"{'; '.join(where)}; omit those pairs (nan='omit', --nan omit) or fill them in"
+        )
+    dropped = int((~finite).sum())
+    warnings = drawn.told + ((_omitted(dropped, len(finite)),) if dropped else ())
+    if finite.sum() < least:
+        raise DataError(
+            f"{finite.sum()} pairs are too few (n_samples = {finite.sum()}): at least {least} are "
+            "needed"
+        )
+    grouped, times = group_codes(drawn.groups, finite), places(drawn.order, finite)
+    if grouped is not None and times is not None:
+        raise DataError(
+            "groups and order were both given: pass groups for rows that belong together, or order "
+            "for one series in time"
+        )
+    rows = drawn.numbers(np.flatnonzero(finite))
+    sample = Sample(
+        x[finite], y[finite], x_names, y_names, dropped=dropped, warnings=warnings, rows=rows
+    )
+    if times is None:
+        meaningless = drawn.order is not None  # order=False says so
+        return _with_groups(sample, grouped, look=not meaningless)
+    return _in_time(sample, times, drawn.order, finite)
+
+
+def _with_groups(sample: Sample, groups: NDArray[np.int64] | None, look: bool) -> Sample:
+    """Return the sample with rows that belong together labelled, copies among them.
+
+    Args:
+        sample: Of rows without an order in time.
+        groups: (n,) of its rows.
+        look: Whether to look for rows that are like their neighbours.
+    """
+    copies, told = label_copies(sample.x, sample.y)
+    if groups is None and look:
+        told += serial_cautions(*_without_copies(sample.x, sample.y, copies))
+    labels, warnings = joined(groups, copies), sample.warnings + told
+    return replace(sample, labels=labels, copies=copies, warnings=warnings)
+
+
+def _in_time(
+    sample: Sample, times: NDArray[np.int64], order: Any, keep: NDArray[np.bool_]
+) -> Sample:
+    """Return the sample with the place of each row in time, and the gap to leave between blocks."""
+    _, copied = label_copies(sample.x, sample.y)
+    if copied:
+        raise DataError(
+            f"{copied[0].message}, and rows in the order of time cannot be kept together: leave "
+            "the copies out, or order"
+        )
+    rows = times.argsort()
+    gap, told = gap_between(sample.x[rows], sample.y[rows])
+    warnings = sample.warnings + tied(order, keep) + told
+    return replace(sample, times=times, gap=gap, warnings=warnings)
+
+
+def _without_copies(
+    x: NDArray[np.float64], y: NDArray[np.float64], copies: NDArray[np.int64] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if copies is None:
+        return x, y
+    first = np.sort(np.unique(copies, return_index=True)[1])
+    return x[first], y[first]
+
+
+def _finite_rows(a: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(np.isfinite(a).all(axis=tuple(range(1, a.ndim))))
+
+
+def _missing(a: NDArray[np.float64], names: Sequence[str], side: str) -> str | None:
+    """Say where the missing values of one side are, if it has any."""
+    bad = ~np.isfinite(a)
+    if not bad.any():
+        return None
+    per_column = bad.sum(axis=(0, *range(2, a.ndim)))
+    where = ", ".join(f"{names[j]} ({per_column[j]})" for j in np.flatnonzero(per_column)[:5])
+    rows = int(bad.reshape(len(a), -1).any(axis=1).sum())
+    return f"{side} has NaN or inf in {rows} of {len(a)} rows: {where}"
+
+
+def _omitted(dropped: int, n: int) -> Caution:
+    return Caution(
+        "missing",
+        f"{dropped} of {n} pairs held NaN or inf and were dropped",
+        "The answer speaks of complete pairs only",
+    )
+
+
+def _varying(
+    a: NDArray[np.float64], names: tuple[str, ...], side: str
+) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[Caution, ...]]:
+    """Return the columns that vary, or the first if none does, their names, and what to tell."""
+    varies = (a != a[:1]).any(axis=0)
+    keep = kept_columns(a)
+    if keep is None:
+        return a, names, ()
+    listed = ", ".join(names[j] for j in np.flatnonzero(~varies)[:5])
+    told = Caution(
+        "constant",
+        f"{int((~varies).sum())} constant column(s) of {side} tell nothing: {listed}",
+        "They were left out" if varies.any() else "Nothing varies, so the MI is 0",
+    )
+    return a[:, keep], tuple(np.asarray(names)[keep]), (told,)
+
+
+def kept_columns(a: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+    """Return which columns of rows (n, ...) vary, or the first if none does; None for all."""
+    varies = (a != a[:1]).any(axis=0)
+    if a.ndim != 2 or varies.all():  # a constant pixel keeps its place in the image
+        return None
+    return np.asarray(varies if varies.any() else np.arange(a.shape[1]) == 0)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the rows of a fit looked like, so that other rows can be told from them."""
+
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+
+    @classmethod
+    def of(cls, sample: Sample) -> Self:
+        """Return the schema of a sample."""
+        return cls((sample.x.shape[1:], sample.y.shape[1:]), (sample.x_names, sample.y_names))
+
+    def check(self, sample: Sample) -> None:
+        """Refuse rows of another shape or with other columns than those of the fit."""
+        other = Schema.of(sample)
+        sides = zip("XY", self.shapes, other.shapes, self.names, other.names, strict=True)
+        for side, shape, new_shape, names, new_names in sides:
+            if new_shape != shape:
+                raise DataError(
+                    f"{side} has {new_shape[0]} features, but deminat is expecting {shape[0]} "
+                    f"features as input: rows of shape {shape} as in the fit, not {new_shape}"
+                )
+            if new_names != names and UNNAMED not in (names[0], new_names[0]):
+                raise DataError(
+                    f"{side} has columns {', '.join(new_names[:5])}; the fit had "
+                    f"{', '.join(names[:5])}: pass the same, in the same order"
+                )
+
+
+_NAMES = 5  # of a side that are told
+
+
+def described(sample: Sample, seed: int, known: Sample | None = None) -> dict[str, Any]:
+    """Return what results tell of the data that they are of, as JSON can hold it.
+
+    Args:
+        sample: Pairs.
+        seed: Of all randomness.
+        known: Pairs of x with what is known already, if anything is.
+    """
+    groups = None if sample.labels is sample.copies else sample.labels
+    return {
+        "seed": seed,
+        "x": _side(sample.x, sample.x_names),
+        "y": _side(sample.y, sample.y_names),
+        "given": None if known is None else _side(known.y, known.y_names),
+        "dropped": sample.dropped,
+        "groups": None if groups is None else len(np.unique(groups)),
+        "gap": None if sample.times is None else sample.gap,
+        "versions": versions(),
+    }
+
+
+def _side(a: NDArray[np.float64], names: Sequence[str]) -> dict[str, Any]:
+    """Return the shape of a row and the first names, if its columns have names of their own."""
+    unnamed = a.ndim > 2 or names[:1] == (UNNAMED,)
+    return {"shape": list(a.shape[1:]), "names": [] if unnamed else list(names[:_NAMES])}

@@ -1,0 +1,61 @@
+"""Rows that are somewhere else, such as in a file, until they are needed."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import gathered
+
+__all__ = ["Rows", "Source", "taken", "width"]
+
+Rows = NDArray[np.int64]
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Rows that are somewhere else, such as in a file, until they are asked for.
+
+    `breadth` is a name that frames do not have: the width of a lazy one would be computed.
+    """
+
+    @property
+    def breadth(self) -> int:
+        """Values a row."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: Rows | None = None) -> Any:
+        """Return the array or frame of some rows, in rising order, or of all."""
+        ...
+
+    def pieces(self) -> Iterator[Any]:
+        """Yield the arrays or frames of all rows, some at a time, in order."""
+        ...
+
+
+def width(value: Any) -> int:
+    """Return how many values a row has."""
+    if isinstance(value, Source):
+        return value.breadth
+    shape = getattr(value, "shape", ())
+    return math.prod(shape[1:]) if isinstance(shape, tuple) else 1
+
+
+def taken(value: Any, rows: Rows | None) -> Any:
+    """Return some rows, rising, of whatever holds rows; all of them as they are."""
+    if isinstance(value, Source):
+        return value.take(rows)
+    if value is None or rows is None:
+        return value
+    frame = nw.from_native(value, pass_through=True, eager_only=True, allow_series=True)
+    if isinstance(frame, nw.DataFrame | nw.Series):
+        return frame[rows].to_native()
+    if isinstance(value, list | tuple):
+        return [value[row] for row in rows]
+    plain = isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
+    return gathered(value, rows) if plain else value[rows]

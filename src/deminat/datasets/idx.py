@@ -1,0 +1,94 @@
+"""IDX: arrays of bytes as MNIST is published, packed with gzip or not.
+
+    00 00 | type | k | lengths of k axes, four bytes each, big-endian | values
+
+Type 8 is an unsigned byte, the only one read here. How long a packed file becomes is known
+only by unpacking it, so it is unpacked piece by piece, to one byte beyond what the header says,
+and an array is made only if that byte is not there and all others are.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.files.guards import DEFLATE_AT_MOST, PathLike, check_room, foreign, readable, shown
+from ..errors import DataError, printable
+
+__all__ = ["read_idx"]
+
+_GZIP = b"\x1f\x8b"
+_BYTES = b"\0\0\x08"
+_MOST_AXES = 32
+_CHUNK = 1 << 20
+
+
+def read_idx(path: PathLike) -> NDArray[np.uint8]:
+    """Return the array in an idx file of unsigned bytes.
+
+    Args:
+        path: The file; whether it is packed with gzip is seen from its first bytes.
+
+    Returns:
+        An array of the shape that the header declares, free to be written to.
+
+    Raises:
+        DataError: If the file cannot be read, is of another kind, or does not hold exactly
+            as many values as its header says.
+    """
+    path = readable(Path(path))
+    with foreign(path, "idx"), path.open("rb") as file:
+        packed = file.read(len(_GZIP)) == _GZIP
+        file.seek(0)
+        stream = gzip.GzipFile(fileobj=file) if packed else file
+        shape = _shape(stream, shown(path))
+        most = os.fstat(file.fileno()).st_size * (DEFLATE_AT_MOST if packed else 1)
+        return np.frombuffer(_values(stream, path, shape, most), np.uint8).reshape(shape)
+
+
+def _shape(stream: io.BufferedIOBase, label: str) -> tuple[int, ...]:
+    """Read the header; leave the stream at the first value."""
+    start = stream.read(len(_BYTES) + 1)
+    if len(start) <= len(_BYTES) or not start.startswith(_BYTES):
+        raise DataError(f"{label} is no idx file of unsigned bytes: check what it is")
+    axes = start[-1]
+    lengths = stream.read(4 * axes)
+    if len(lengths) < 4 * axes:
+        raise DataError(f"{label} is cut off within its header: get it again")
+    shape = struct.unpack(f">{axes}I", lengths)
+    if not 1 <= axes <= _MOST_AXES or min(shape) < 1:
+        raise DataError(
+            f"{label} declares shape {printable(shape)}, and an array needs 1 to {_MOST_AXES} axes"
+            ", none of them empty: check what it is"
+        )
+    return shape
+
+
+def _values(stream: io.BufferedIOBase, path: Path, shape: tuple[int, ...], most: int) -> bytearray:
+    """Read as many bytes as `shape` says if that is all there are; `most` bounds a true claim."""
+    size = math.prod(shape)
+    if size > most:
+        raise _lie(path, size, f"cannot hold more than {most}")
+    check_room(path, size, "take a machine with more memory")
+    values = bytearray()
+    # The end of the stream, where gzip compares checksums, is seen by asking beyond it.
+    while chunk := stream.read(min(_CHUNK, size + 1 - len(values))):
+        values += chunk
+    if len(values) != size:
+        raise _lie(path, size, "holds more" if len(values) > size else f"holds {len(values)}")
+    return values
+
+
+def _lie(path: Path, size: int, truth: str) -> DataError:
+    """Return the error of a header that says something else than the file."""
+    return DataError(
+        f"{shown(path)} declares {printable(size)} bytes of values and {truth}: it is damaged or "
+        "its header lies; get it again"
+    )

@@ -1,0 +1,3 @@
+"""estimators."""
+
+__all__: list[str] = []

@@ -1,0 +1,267 @@
+r"""GM: mutual information from three densities, each fitted by a normalising flow.
+
+$I(x; y) = E[\log p(x, y) - \log p(x) - \log p(y)]$ with RealNVP flows (Dinh et al., 2017) for
+the joint and both marginals, trained by maximum likelihood. Flows start from a Gaussian, so they
+excel on Gaussians; errors of three large terms do not cancel elsewhere.
+
+A flow of a single column can only be an affine map, hence the marginals are made normal first:
+that keeps the information and leaves the flows what couples the columns.
+
+A coupling moves every other column by what the rest tell. So columns of x and y take turns in the
+joint flow: side by side, those that belong together may be in the same half of every coupling, and
+what they tell about each other would have to go through others.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from ..critics.scoring import joint_scores
+from ..data.pairs import Batch, batches, some_partners
+from ..data.sample import LEAST_PAIRS, Sample, as_sample
+from ..data.transforms import RankToNormal, Transform
+from ..data.units import couple_rows
+from ..errors import DataError
+from ..results import MIResult
+from ..runtime.process import one_thread
+from ..runtime.progress import Progress
+from ..training.analytic.realnvp import likelihood_loss
+from ..training.callbacks import Callback, told
+from ..training.config import EarlyStopping, Training
+from ..training.loop import Descent, train
+from .base import fit_and_held, name_of, requires_y
+from .crossfit import CrossFit, Keeper, cross_fit
+from .scaling import Scales
+from .scores import Scores, Tables, from_pointwise, score_couples, score_pairs
+
+__all__ = ["FLOW_AUTO", "FLOW_PAPER", "GM", "FlowRatio"]
+
+FLOW_PAPER = Training(batch=64, epochs=20, halve_at=())
+FLOW_AUTO = Training(
+    batch=256,
+    steps=2000,
+    learning_rate=1e-3,
+    halve_at=(),
+    cosine=True,
+    clip=10.0,
+    stopping=EarlyStopping(gain=1e-3),
+)
+
+
+class FlowRatio(nn.Module):
+    """Three flows whose log densities make a log ratio.
+
+    Args:
+        x_features: Columns of x.
+        y_features: Columns of y.
+        blocks: Coupling blocks of each flow.
+        hidden: Units of the layers of a block.
+    """
+
+    def __init__(
+        self,
+        x_features: int,
+        y_features: int,
+        blocks: int = 3,
+        hidden: Sequence[int] = (256, 256),
+    ):
+        super().__init__()
+        try:
+            from zuko.flows import RealNVP
+        except ImportError as error:
+            raise DataError("method 'gm' needs zuko: pip install 'deminat[flows]'") from error
+        sizes = x_features + y_features, x_features, y_features
+        self.flows = nn.ModuleList(
+            RealNVP(size, transforms=blocks, hidden_features=tuple(hidden)) for size in sizes
+        )
+        self.turns: Tensor
+        self.register_buffer("turns", _turns(x_features, y_features))
+
+    def tables(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        """Return what each flow sees, (n, columns): both sides, x and y."""
+        return [torch.cat([x, y], dim=1).index_select(1, self.turns), x, y]
+
+    def log_densities(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        """Return log p(x, y), log p(x) and log p(y), each (n,)."""
+        seen = zip(self.flows, self.tables(x, y), strict=True)
+        return [flow().log_prob(table) for flow, table in seen]
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the log ratio (n,)."""
+        both, x_alone, y_alone = self.log_densities(x, y)
+        return both - x_alone - y_alone
+
+    def loss(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return minus the mean log likelihood, summed over the three flows."""
+        return -torch.stack(self.log_densities(x, y)).sum(dim=0).mean()
+
+
+@dataclass(eq=False, repr=False)
+class GM(BaseEstimator):  # type: ignore[misc]
+    """The generative model of the paper: flows for the joint and both marginals.
+
+    Args:
+        blocks: Coupling blocks of each flow.
+        hidden: Units of the layers of a block.
+        scaling: Map of each side, fitted on the training rows.
+        training: How to train.
+        seed: Of all randomness.
+
+    After `fit`: `flows_` (a `FlowRatio`), `scales_` (the fitted maps), `history_`.
+    """
+
+    blocks: int = 3
+    hidden: Sequence[int] = (256, 256)
+    scaling: type[Transform] = RankToNormal
+    training: Training = FLOW_AUTO
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """`gm`."""
+        return "gm"
+
+    def fit(self, x: Any, y: Any) -> Self:
+        """Train on pairs x (n, d), y (n, d')."""
+        return self.fit_sample(as_sample(x, y, least=LEAST_PAIRS))
+
+    def log_ratio(self, x: Any, y: Any) -> NDArray[np.float64]:
+        """Return the log ratio (n,) of pairs, in nats."""
+        check_is_fitted(self)
+        return self.joint(as_sample(x, y, least=1))
+
+    def estimate(self, x: Any, y: Any) -> MIResult:
+        """Return the mutual information of pairs: held-out ones, if it is to be believed."""
+        check_is_fitted(self)
+        sample = as_sample(x, y)
+        pointwise = self.scores(sample, 1).joint
+        return from_pointwise(pointwise, self.name, sample.warnings, told([self.history_]))
+
+    def score(self, x: Any, y: Any) -> float:
+        """Return the mean log likelihood of pairs, for model selection."""
+        check_is_fitted(self)
+        with one_thread():
+            return -_loss_of(*self.scales_(as_sample(x, y, least=1)))(self.flows_)
+
+    def measure(
+        self,
+        sample: Sample,
+        *,
+        folds: int = 5,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> MIResult:
+        """Return the mutual information of all pairs of a sample, by cross-fitting."""
+        fit = self.cross_fit(sample, folds=folds, n_jobs=n_jobs, progress=progress)
+        return self.reading(fit, sample)
+
+    def cross_fit(
+        self,
+        sample: Sample,
+        *,
+        folds: int = 5,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+        callbacks: Sequence[Callback] = (),
+        keeper: Keeper | None = None,
+    ) -> CrossFit:
+        """Return each pair of a sample scored by flows that never saw it."""
+        return cross_fit(
+            self,
+            sample,
+            count=folds,
+            k=1,
+            n_jobs=n_jobs,
+            progress=progress,
+            callbacks=callbacks,
+            keeper=keeper,
+        )
+
+    def reading(self, fit: CrossFit, sample: Sample) -> MIResult:
+        """Return the information that cross-fitted scores show."""
+        figures = {**fit.diagnostics(), "scaling": name_of(self.scaling)}
+        return from_pointwise(fit.scores.joint, self.name, sample.warnings, figures)
+
+    def fit_sample(self, sample: Sample, progress: Progress | None = None) -> Self:
+        """Train on a checked sample."""
+        if sample.x.ndim > 2 or sample.y.ndim > 2:
+            raise DataError("method 'gm' takes columns, not images; flatten them, or use 'demi'")
+        fitted, held = fit_and_held(sample, self.training.stopping, self.seed)
+        self.n_features_in_ = sample.x.shape[1]
+        self.scales_ = Scales.fit(self.scaling, fitted)
+        x, y = self.scales_(fitted)
+        stream = batches(
+            len(x), self.training.batch, None, torch.Generator().manual_seed(self.seed)
+        )
+        with one_thread(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            self.flows_ = FlowRatio(x.shape[1], y.shape[1], self.blocks, self.hidden)
+            self.history_ = train(
+                self.flows_,
+                _batch_loss(self.flows_, x, y),
+                stream,
+                max(1, len(x) // self.training.batch),
+                self.training,
+                held_loss=None if held is None else _loss_of(*self.scales_(held)),
+                progress=progress,
+            )
+        return self
+
+    def scores(self, sample: Sample, k: int) -> Scores:
+        """Score the pairs of a sample and k unpaired partners of each."""
+        others = some_partners(sample, k, self.seed)
+        return score_pairs(self.flows_, *self.scales_(sample), others)
+
+    def joint(self, sample: Sample) -> NDArray[np.float64]:
+        """Score the pairs of a sample alone."""
+        with one_thread():
+            return joint_scores(self.flows_, *self.scales_(sample)).double().numpy()
+
+    def start_mean(self, sample: Sample) -> float:
+        """Return 0: flows know nothing before they are trained."""
+        return 0.0
+
+    def tables(self, sample: Sample) -> Tables:
+        """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
+        rows = couple_rows(sample, self.seed)
+        return score_couples(self.flows_, *self.scales_(sample), rows)
+
+    def __sklearn_tags__(self) -> Tags:
+        return requires_y(super().__sklearn_tags__())
+
+
+def _turns(x_features: int, y_features: int) -> Tensor:
+    """Return the order of x and y columns, (columns,), in which the sides take turns."""
+    places = [(torch.arange(size) + 0.5) / size for size in (x_features, y_features)]
+    return torch.cat(places).argsort(stable=True)
+
+
+def _batch_loss(flows: FlowRatio, x: Tensor, y: Tensor) -> Callable[[Batch], Descent]:
+    """Return the loss of one training, as a function of a batch of rows of x and y."""
+    by_hand = likelihood_loss(list(flows.flows))
+
+    def of_batch(batch: Batch) -> Descent:
+        some_x, some_y = x.index_select(0, batch.joint), y.index_select(0, batch.joint)
+        if by_hand is None:
+            return flows.loss(some_x, some_y)
+        return by_hand(flows.tables(some_x, some_y))
+
+    return of_batch
+
+
+def _loss_of(x: Tensor, y: Tensor) -> Callable[[nn.Module], float]:
+    """Return the loss of pairs as a function of the flows, without gradient."""
+
+    @torch.no_grad()
+    def loss(flows: nn.Module) -> float:
+        return float(flows.loss(x, y))  # type: ignore[operator]
+
+    return loss

@@ -1,0 +1,3 @@
+"""persistence."""
+
+__all__: list[str] = []

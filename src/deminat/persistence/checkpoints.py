@@ -1,0 +1,207 @@
+"""Folds that are finished stay finished, whatever happens to the process.
+
+    checkpoint.json                       of what data, settings and versions the folds are
+    whole-0-fold-3-<sha256>.safetensors   a fold: its scores, what was fitted, its history
+
+A fold is written to disk by the process that trained it, at once. Its name tells its sha256, so a
+name and the whole file come into being together, and a file that changed is known by its name: it
+is deleted, and the fold trained again. One seed gives one answer, so an estimate that goes on from
+here is bit for bit the one that was never interrupted.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ..data.sample import Sample
+from ..errors import DataError, printable
+from ..estimators.crossfit import Fold
+from ..results import Caution, MIResult
+from ..runtime.atomic import DRAFT, alone, digest_of, replaced, sealed, unsealed
+from ..runtime.environment import versions
+from .serialise import pack, unpack
+
+__all__ = ["Checkpoint", "FoldKeeper", "fingerprint", "kept_in"]
+
+_HEAD = "checkpoint.json"
+_FORMAT, _VERSION = "deminat checkpoint", 1
+_END = ".safetensors"
+_LONGEST = 300  # characters of a path in a message
+
+
+@dataclass(frozen=True)
+class FoldKeeper:
+    """Keeps the folds of one training; other processes may have copies.
+
+    Args:
+        folder: Where.
+        of: What the folds are of: fingerprint and training.
+        name: What files begin with.
+        damaged: Files that had changed.
+    """
+
+    folder: Path
+    of: str
+    name: str
+    damaged: list[str] = field(default_factory=list)
+
+    def get(self, i: int) -> Fold | None:
+        """Return the i-th fold, if it is there and whole."""
+        for path in sorted(self.folder.glob(f"{self._stem(i)}-*{_END}")):
+            try:
+                return self._read(path, i)
+            except (OSError, ValueError):
+                self.damaged.append(path.name)
+                with suppress(OSError):
+                    path.unlink()
+        return None
+
+    def put(self, i: int, fold: Fold) -> None:
+        """Keep the i-th fold."""
+        data = pack({"of": self.of, "i": i, "fold": fold})
+        path = self.folder / f"{self._stem(i)}-{digest_of(data)}{_END}"
+        replaced(path, lambda draft: draft.write_bytes(data))
+
+    def _read(self, path: Path, i: int) -> Fold:
+        data = path.read_bytes()
+        if path.name != f"{self._stem(i)}-{digest_of(data)}{_END}":
+            raise ValueError("its sha256 is not that of its name")
+        told = unpack(data)
+        if (told["of"], told["i"]) != (self.of, i) or not isinstance(told["fold"], Fold):
+            raise ValueError("it is of another training")
+        return told["fold"]
+
+    def _stem(self, i: int) -> str:
+        return f"{self.name}-fold-{i}"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The folds of an estimate that are finished.
+
+    Args:
+        folder: Where.
+        of: The sha256 of their fingerprint.
+        damaged: Files that had changed.
+    """
+
+    folder: Path
+    of: str
+    damaged: list[str] = field(default_factory=list)
+
+    def part(self, name: str) -> FoldKeeper:
+        """Return the keeper of one of the trainings."""
+        return FoldKeeper(self.folder, f"{self.of} {name}", name, self.damaged)
+
+    def told(self, result: MIResult) -> MIResult:
+        """Return a result that tells of files that had changed."""
+        if not self.damaged:
+            return result
+        caution = Caution(
+            "checkpoint",
+            f"{len(self.damaged)} file(s) of the checkpoint were damaged, such as "
+            f"{printable(self.damaged[0])}",
+            "What they held was done again; look after the disk",
+        )
+        return replace(result, warnings=(*result.warnings, caution))
+
+
+@contextmanager
+def kept_in(
+    folder: PathLike[str] | str | None, sample: Sample, settings: Mapping[str, Any]
+) -> Iterator[Checkpoint | None]:
+    """Open a checkpoint that is of a sample and settings, or begin one; `None` for no folder."""
+    if folder is None:
+        yield None
+        return
+    folder = Path(folder)
+    with alone(folder / _HEAD):
+        wanted = {"format": _FORMAT, "version": _VERSION, **fingerprint(sample, settings)}
+        checkpoint = Checkpoint(folder, digest_of(sealed(wanted)))
+        _check_place(folder)
+        if (folder / _HEAD).exists():
+            _check_same(checkpoint, wanted)
+        replaced(folder / _HEAD, lambda draft: draft.write_bytes(sealed(wanted)))
+        yield checkpoint
+
+
+def fingerprint(sample: Sample, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an estimate depends on: data by their sha256, settings and versions in words."""
+    digest = hashlib.sha256(repr((sample.x_names, sample.y_names, sample.gap)).encode())
+    for array in (sample.x, sample.y, sample.labels, sample.copies, sample.times):
+        if array is None:
+            digest.update(b"none")
+        else:
+            digest.update(f"{array.dtype.str} {array.shape} ".encode())
+            digest.update(array.tobytes())
+    told = {name: _told(value) for name, value in settings.items()}
+    return {"data": digest.hexdigest(), "settings": told, "versions": versions()}
+
+
+def _told(value: Any) -> str:
+    """Return a setting in words that are the same in every process."""
+    if isinstance(value, partial):
+        return f"partial({_told(value.func)}, {_told(value.args)}, {_told(value.keywords)})"
+    if isinstance(value, type) or hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {_told(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(map(_told, value)) + "]"
+    if is_dataclass(value):
+        inner = {f.name: getattr(value, f.name) for f in fields(value)}
+        return f"{type(value).__name__}{_told(inner)}"
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    return f"{type(value).__qualname__}{_told(vars(value))}"
+
+
+def _check_place(folder: Path) -> None:
+    """Refuse a folder that holds something else; remove what a kill left of a file."""
+    for path in folder.iterdir():
+        if path.name.endswith(DRAFT):
+            with suppress(OSError):
+                path.unlink()
+        elif not path.name.startswith(_HEAD) and not (folder / _HEAD).exists():
+            raise DataError(
+                f"{printable(folder, _LONGEST)} holds something else, such as "
+                f"{printable(path.name)}: name an empty folder for checkpoints, or a new one"
+            )
+
+
+def _check_same(checkpoint: Checkpoint, wanted: Mapping[str, Any]) -> None:
+    """Refuse folds of something else; forget them if nobody can tell of what they are."""
+    try:
+        found = unsealed((checkpoint.folder / _HEAD).read_bytes())
+    except (OSError, ValueError):
+        checkpoint.damaged.append(_HEAD)
+        for path in checkpoint.folder.glob(f"*{_END}"):
+            path.unlink()
+        return
+    if found == wanted:
+        return
+    shown = printable(checkpoint.folder, _LONGEST)
+    raise DataError(
+        f"the checkpoint in {shown} is of {_difference(found, wanted)}: choose another folder, or "
+        "delete it to begin anew"
+    )
+
+
+def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """Return in words what another checkpoint is of."""
+    if any(found.get(key) != wanted[key] for key in ("format", "version")):
+        return "another version of deminat"
+    if found.get("data") != wanted["data"]:
+        return "other data"
+    for kind in ("settings", "versions"):
+        old, new = found.get(kind, {}), wanted[kind]
+        for name in new:
+            if old.get(name) != new[name]:
+                told = f"{name} {printable(old.get(name))}, not {printable(new[name])}"
+                return f"other {kind} ({told})"
+    return "something else"

@@ -1,0 +1,282 @@
+"""Fitted things as arrays and JSON, and back: nothing that could run code.
+
+A value becomes a plan, which is JSON, and arrays, which go into a safetensors file with the plan
+in its header. Only the kinds listed here are written and read. A network is its weights: their
+shapes tell how many layers and units it has, so a file cannot ask for more memory than it holds.
+Equal arrays, such as the quantiles of columns without ties, are stored once.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import partial
+from itertools import count, takewhile
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+from scipy.interpolate import PchipInterpolator
+from torch import nn
+
+from ..critics.baselines import Additive, Bends, Frames, GaussianCopula, Mixture
+from ..critics.baselines.mixture import View
+from ..critics.composed import ClosedForm, StagedCritic, StartedCritic, SumCritic
+from ..critics.networks import ConvCritic, MLPCritic, SeparableCritic
+from ..data.sample import Schema
+from ..data.transforms import (
+    AsIs,
+    Lengths,
+    Linear,
+    RankToNormal,
+    Robust,
+    SmoothRanks,
+    Standardize,
+    Views,
+)
+from ..errors import DataError
+from ..estimators.crossfit import Fold
+from ..estimators.fitted import Fitted, Part, Scorer, Source
+from ..estimators.flows import GM, FlowRatio
+from ..estimators.gaussian import Gaussian
+from ..estimators.ksg import KSG
+from ..estimators.neural import Estimator
+from ..estimators.scaling import Scales
+from ..estimators.scores import Scores
+from ..results import Caution
+from ..runtime.atomic import digest_of
+from ..training.callbacks import History
+
+__all__ = ["check_packable", "pack", "plan_of", "unpack", "value_of"]
+
+Arrays = dict[str, NDArray[Any]]
+Plan = Any  # what JSON can hold
+Weights = Mapping[str, torch.Tensor]
+
+_KIND = "$"
+_DIGITS = 32  # of an array's sha256 that are its name
+
+# Dataclasses whose fields say all.
+_RECORDS: dict[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        *(AsIs, Lengths, Linear, RankToNormal, Robust, SmoothRanks, Standardize, Views),
+        *(Additive, Bends, Frames, GaussianCopula, Mixture, View),
+        *(Scales, Schema, Scorer, Source, Part, Fitted),
+        *(Caution, Fold, History, Scores),
+    )
+}
+# Others by their attributes: those given to the constructor, and those set afterwards.
+_BY_ATTRIBUTES: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
+    "StartedCritic": (StartedCritic, ("critic", "columns"), ()),
+    "StagedCritic": (StagedCritic, ("critics", "x_columns", "y_columns", "columns"), ()),
+    "SumCritic": (SumCritic, ("staged", "concat"), ()),
+    "ClosedForm": (ClosedForm, ("components", "columns"), ()),
+    "KSG": (KSG, ("k",), ("n_features_in_", "schema_", "maps_", "reference_")),
+    "Gaussian": (
+        Gaussian,
+        ("ranks",),
+        ("n_features_in_", "schema_", "maps_", "means_", "directions_", "correlations_"),
+    ),
+}
+
+
+def pack(value: Any) -> bytes:
+    """Return a value as a safetensors file with its plan in the header."""
+    arrays: Arrays = {}
+    plan = plan_of(value, arrays)
+    return save(arrays, {"plan": json.dumps(plan)})
+
+
+def unpack(data: bytes) -> Any:
+    """Return what `pack` was given; whatever else it is, a ValueError."""
+    try:
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + length])
+        arrays = {name: np.array(array) for name, array in load(data).items()}
+        return value_of(json.loads(header["__metadata__"]["plan"]), arrays)
+    except (SafetensorError, KeyError, TypeError, RuntimeError, AttributeError) as error:
+        raise ValueError(f"it cannot be read ({type(error).__name__}: {error})") from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def plan_of(value: Any, arrays: Arrays) -> Plan:
+    """Return the plan of a value, and put its arrays among `arrays`."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {_KIND: "float", "is": str(float(value))}
+    if isinstance(value, list):
+        return [plan_of(v, arrays) for v in value]
+    if isinstance(value, tuple):
+        return {_KIND: "tuple", "of": [plan_of(v, arrays) for v in value]}
+    if isinstance(value, dict) and all(isinstance(k, str) and k != _KIND for k in value):
+        return {k: plan_of(v, arrays) for k, v in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _stored(value, arrays)
+    if isinstance(value, torch.Tensor):
+        return {_KIND: "tensor", "of": _stored(value.detach().cpu().numpy(), arrays)}
+    return _planned(value, arrays)
+
+
+def check_packable(estimator: Any) -> None:
+    """Refuse, before it is trained, an estimator whose parts only its user has."""
+    if not isinstance(estimator, Estimator):
+        return
+    critic: Any = estimator.critic
+    while isinstance(critic, partial):
+        critic = critic.func
+    networks = [network for network, _ in _NETWORKS.values()]
+    for part, known in ((critic, networks), (estimator.scaling, list(_RECORDS.values()))):
+        if part not in known:
+            raise _foreign(getattr(part, "__name__", type(part).__name__))
+
+
+def _foreign(name: str) -> DataError:
+    return DataError(
+        f"{name} is not of deminat, and files that hold no code cannot bring it back: save results "
+        "of deminat's own critics, scalings and starts, or use log_ratio unsaved"
+    )
+
+
+def _stored(value: Any, arrays: Arrays) -> Plan:
+    """Return the plan of an array, which keeps its order in memory: sums depend on it."""
+    array = np.asarray(value)
+    turned = array.flags.f_contiguous and not array.flags.c_contiguous
+    array = np.asarray(array.T if turned else array, order="C")
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"an array of {array.dtype} cannot be saved")
+    name = digest_of(f"{array.dtype.str} {array.shape} ".encode() + array.tobytes())[:_DIGITS]
+    arrays.setdefault(name, array)
+    kind = "scalar" if isinstance(value, np.generic) else "array"
+    return {_KIND: kind, "name": name, **({"turned": True} if turned else {})}
+
+
+def _planned(value: Any, arrays: Arrays) -> Plan:
+    """Return the plan of something that is neither plain nor an array."""
+    if isinstance(value, Estimator):
+        value = Scorer(value.scales_, value.critic_, value.offset_)
+    elif isinstance(value, GM):
+        value = Scorer(value.scales_, value.flows_)
+    name = type(value).__name__
+    if type(value) is _RECORDS.get(name):
+        inner = {f.name: getattr(value, f.name) for f in fields(value)}
+    elif name in _NETWORKS and type(value) is _NETWORKS[name][0]:
+        inner = {"weights": dict(value.state_dict())}
+    elif name in _BY_ATTRIBUTES and type(value) is _BY_ATTRIBUTES[name][0]:
+        _, given, later = _BY_ATTRIBUTES[name]
+        inner = {attribute: getattr(value, attribute) for attribute in (*given, *later)}
+    elif isinstance(value, PchipInterpolator):
+        name, inner = "curve", {"c": value.c, "x": value.x}
+    elif isinstance(value, nn.ModuleList):
+        return plan_of(list(value), arrays)
+    else:
+        raise _foreign(name)
+    return {_KIND: name, **{key: plan_of(v, arrays) for key, v in inner.items()}}
+
+
+def value_of(plan: Plan, arrays: Arrays) -> Any:
+    """Return the value of a plan."""
+    if isinstance(plan, list):
+        return [value_of(p, arrays) for p in plan]
+    if not isinstance(plan, dict):
+        return plan
+    kind = plan.get(_KIND)
+    if kind in ("array", "scalar"):
+        array = arrays[plan["name"]]
+        array = array.T if plan.get("turned") else array
+        return array[()] if kind == "scalar" else array
+    inner = {key: value_of(p, arrays) for key, p in plan.items() if key != _KIND}
+    return inner if kind is None else _made(kind, inner)
+
+
+def _made(kind: str, inner: dict[str, Any]) -> Any:
+    """Return a value of one of the kinds."""
+    if kind in _RECORDS:
+        if set(inner) != {f.name for f in fields(_RECORDS[kind])}:
+            raise ValueError(f"it has another {kind}")
+        return _RECORDS[kind](**inner)
+    if kind in _NETWORKS:
+        return _NETWORKS[kind][1](inner["weights"]).eval()
+    if kind in _BY_ATTRIBUTES:
+        made, given, later = _BY_ATTRIBUTES[kind]
+        value = made(*(inner[name] for name in given))
+        for name in later:
+            setattr(value, name, inner[name])
+        return value.eval() if isinstance(value, nn.Module) else value
+    simple: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "tuple": lambda told: tuple(told["of"]),
+        "float": lambda told: float(told["is"]),
+        "tensor": lambda told: torch.from_numpy(np.array(told["of"])),
+        "curve": lambda told: PchipInterpolator.construct_fast(told["c"], told["x"]),
+    }
+    if kind not in simple:
+        raise ValueError(f"it holds {kind!r}, which this version does not know")
+    return simple[kind](inner)
+
+
+def _mlp(weights: Weights) -> nn.Module:
+    inputs, *hidden = _sizes(weights, "layers")
+    with torch.device("meta"):  # neither memory nor randomness is spent
+        return _filled(MLPCritic((inputs,), (0,), hidden), weights)
+
+
+def _separable(weights: Weights) -> nn.Module:
+    (x, *hidden), (y, *_) = _sizes(weights, "u"), _sizes(weights, "v")
+    rank = len(_last(weights, "u")) - 1
+    with torch.device("meta"):
+        return _filled(SeparableCritic((x,), (y,), hidden, rank), weights)
+
+
+def _conv(weights: Weights) -> nn.Module:
+    channels, inputs = weights["convolution.weight"].shape[:2]
+    features, hidden = _sizes(weights, "layers")
+    pixels = features // channels  # after a stride of 2: of their shape nothing depends
+    shapes = (inputs, 2 * pixels, 1), (0, 2 * pixels, 1)
+    with torch.device("meta"):
+        return _filled(ConvCritic(*shapes, channels, hidden), weights)
+
+
+def _flow_ratio(weights: Weights) -> nn.Module:
+    x, y = (len(weights[f"flows.{flow}.base.loc"]) for flow in (1, 2))
+    layer = "flows.0.transform.transforms"
+    blocks = sum(f"{layer}.{i}.mask" in weights for i in range(len(weights)))
+    hidden = _sizes(weights, f"{layer}.0.hyper")[1:]
+    with torch.random.fork_rng(devices=[]):  # zuko cannot build without memory
+        return _filled(FlowRatio(x, y, blocks, hidden), weights)
+
+
+# Networks, and how to make them from their weights.
+_NETWORKS: dict[str, tuple[type[nn.Module], Callable[[Weights], nn.Module]]] = {
+    "MLPCritic": (MLPCritic, _mlp),
+    "SeparableCritic": (SeparableCritic, _separable),
+    "ConvCritic": (ConvCritic, _conv),
+    "FlowRatio": (FlowRatio, _flow_ratio),
+}
+
+
+def _filled(network: nn.Module, weights: Weights) -> nn.Module:
+    network.load_state_dict(weights, assign=True)
+    return network
+
+
+def _layers(weights: Weights, name: str) -> list[torch.Tensor]:
+    """Return the matrices of fully connected layers, with activations between them."""
+    keys = takewhile(weights.__contains__, (f"{name}.{2 * i}.weight" for i in count()))
+    found = [weights[key] for key in keys]
+    if not found:
+        raise ValueError(f"it has no weights of {name}")
+    return found
+
+
+def _sizes(weights: Weights, name: str) -> list[int]:
+    """Return the inputs of each layer."""
+    return [layer.shape[1] for layer in _layers(weights, name)]
+
+
+def _last(weights: Weights, name: str) -> torch.Tensor:
+    return _layers(weights, name)[-1]

@@ -1,0 +1,3 @@
+"""studies."""
+
+__all__: list[str] = []

@@ -1,0 +1,116 @@
+r"""Is the number right for tables as people have them, and given a third variable?
+
+- `mixed`: categories, counts, booleans and quantities that are often zero, against exact values;
+- `conditional`: jointly normal x, y, z, whose information is a ratio of determinants,
+  $I(x; y \mid z) = \tfrac12 \log \frac{|\Sigma_{xz}| |\Sigma_{yz}|}{|\Sigma_z| |\Sigma|}$.
+"""
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...api import estimate
+from ...runtime.rowstore import Cell, Row
+from ...tasks import labelled, mixed_tasks
+from .runner import Bench, mark
+
+__all__ = ["COLUMNS"]
+
+Array = NDArray[np.float64]
+
+_PAIRS = 10_000
+_MIXED_BAR, _GIVEN_BAR = 0.02, 0.05  # nats
+
+# Columns of x, y and z from independent normal variables: a row of weights for each column.
+_NORMAL: dict[str, tuple[tuple[int, int, int], Array]] = {
+    "chain": ((1, 1, 1), np.array([[0.8, 0, 1.0], [0, 0.8, 1.0], [0, 0, 1.0]])),
+    "fork with a link": ((1, 1, 1), np.array([[0.8, 0, 1.0], [0.6, 0.8, 1.0], [0, 0, 1.0]])),
+    "collider": ((1, 1, 1), np.array([[1.0, 0, 0], [0, 1.0, 0], [1.0, 1.0, 0.5]])),
+    "3 + 3 given 2": ((3, 3, 2), np.random.default_rng(8).normal(size=(8, 8)) + 1.5 * np.eye(8)),
+}
+
+
+def _mixed_cells(seeds: Sequence[int]) -> list[Cell]:
+    return [{"case": name, "n": _PAIRS, "seed": s} for s in seeds for name in mixed_tasks()]
+
+
+def _mixed_run(cell: Cell) -> Row:
+    task = mixed_tasks()[cell["case"]]
+    x, y = task.sample(cell["n"], _source(cell))
+    sides = labelled(x, task.labels_x), labelled(y, task.labels_y)
+    result = estimate(*sides, seed=cell["seed"])
+    oracle = float(task.log_ratio(x, y).mean())
+    return {
+        "estimate": result.mi,
+        "standard_error": result.standard_error,
+        "truth": task.mi,
+        "oracle": oracle,
+    }
+
+
+def _conditional_cells(seeds: Sequence[int]) -> list[Cell]:
+    return [{"case": name, "n": _PAIRS, "seed": s} for s in seeds for name in _NORMAL]
+
+
+def _conditional_run(cell: Cell) -> Row:
+    sizes, weights = _NORMAL[cell["case"]]
+    rows = _source(cell).normal(size=(cell["n"], len(weights))) @ weights.T
+    x, y, z = np.split(rows, np.cumsum(sizes)[:-1], axis=1)
+    result = estimate(x, y, given=z, seed=cell["seed"])
+    return {
+        "estimate": result.mi,
+        "standard_error": result.standard_error,
+        "truth": _exact(sizes, weights),
+    }
+
+
+def _source(cell: Cell) -> np.random.Generator:
+    return np.random.default_rng([cell["seed"], zlib.crc32(cell["case"].encode())])
+
+
+def _exact(sizes: tuple[int, int, int], weights: Array) -> float:
+    """Return the information in nats, from determinants."""
+    covariance = weights @ weights.T
+    x, y, z = np.split(np.arange(len(weights)), np.cumsum(sizes)[:-1])
+
+    def log_volume(*parts: NDArray[np.int64]) -> float:
+        rows = np.concatenate(parts)
+        return float(np.linalg.slogdet(covariance[np.ix_(rows, rows)])[1])
+
+    return 0.5 * (log_volume(x, z) + log_volume(y, z) - log_volume(z) - log_volume(x, y, z))
+
+
+def _verdict(rows: Sequence[Row], bar: float) -> list[str]:
+    """Return a line for each case: how far is the mean over seeds from the truth?"""
+    lines = []
+    for case in dict.fromkeys(row["case"] for row in rows):
+        own = [row for row in rows if row["case"] == case]
+        errors = [row["estimate"] - row["truth"] for row in own]
+        off, truth = float(np.mean(errors)), own[0]["truth"]
+        oracle = [row["oracle"] - truth for row in own if "oracle" in row]
+        perfect = f", a perfect critic {np.mean(oracle):+.4f}" if oracle else ""
+        lines.append(
+            f"{mark(abs(off) <= bar)} {case}: true {truth:.4f} nats, off by {off:+.4f} (at most "
+            f"{bar}){perfect}; from {min(errors):+.4f} to {max(errors):+.4f} in {len(own)} runs"
+        )
+    return lines
+
+
+COLUMNS = {
+    "mixed": Bench(
+        "categories, counts and zeros are measured right",
+        _mixed_cells,
+        _mixed_run,
+        lambda rows: _verdict(rows, _MIXED_BAR),
+        runs=3,
+    ),
+    "conditional": Bench(
+        "what x tells about y beyond z is measured right",
+        _conditional_cells,
+        _conditional_run,
+        lambda rows: _verdict(rows, _GIVEN_BAR),
+        runs=3,
+    ),
+}

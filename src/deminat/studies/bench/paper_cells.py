@@ -1,0 +1,159 @@
+"""Whole cells of the paper's experiments beside the matrix products of their steps.
+
+A cell is drawn, trained and read; its time by step stands beside that of the matrix products of a
+step, forward and backward, timed before and after it in the same process. So it is done alone, and
+two at a time. InfoNCE is timed at 2 nats: at high information most of its products are spared.
+"""
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+
+from ...runtime.process import keep_freed_memory, one_thread
+from ...runtime.rowstore import Cell, Row
+from ..paper.consistency import run_on_images
+from ..paper.gaussian import run_gaussian
+from ..paper.longrun import run_longrun
+from .runner import Bench, mark
+from .speed import Layer, layers_of, milliseconds, products
+
+__all__ = ["CELLS"]
+
+_COUPLINGS, _HIDDEN, _DIM = 3, 256, 20
+_CLOCKS = "limit_ms", "cell_ms"
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A small cell.
+
+    Args:
+        run: What runs it.
+        cell: All but its draw.
+        steps: That it trains for.
+        layers: Of a step.
+    """
+
+    run: Callable[[Cell], list[Row]]
+    cell: Cell
+    steps: int
+    layers: list[Layer]
+
+
+def _flows(rows: int) -> list[Layer]:
+    """Return the layers of a step of GM: of couplings of x and y together, of x, and of y."""
+    layers: list[Layer] = []
+    for half in (_DIM, _DIM // 2, _DIM // 2):
+        widths = list(pairwise([half, _HIDDEN, _HIDDEN, 2 * half]))
+        layers += [(rows, i, o) for i, o in widths] * _COUPLINGS
+    return layers
+
+
+def _gaussian(training: str, n: int, steps: int, layers: list[Layer], truth: float = 10) -> _Timed:
+    cell = {"kind": "normal", "d": _DIM, "n": n, "truth": truth, "training": training}
+    return _Timed(run_gaussian, cell, steps, layers)
+
+
+def _on_noise(cell: Cell) -> list[Row]:
+    """Return the rows of a cell of the experiment on MNIST, of images of noise."""
+    rng = np.random.default_rng(cell["draw"])
+    sets = (rng.random((n, 28, 28), np.float32) for n in (cell["images"], cell["images"] // 6))
+    return run_on_images(cell, *sets)
+
+
+_ALL_PAIRS = layers_of(64 * 64, 64)
+TIMED = {
+    "demi(0.5)": _gaussian("demi(0.5)", 16_000, 5_000, layers_of(64)),
+    "mine": _gaussian("mine", 8_000, 2_500, layers_of(128)),
+    "infonce": _gaussian("infonce", 3_200, 1_000, _ALL_PAIRS, truth=2.0),
+    "gm": _gaussian("gm", 3_200, 1_000, _flows(64)),
+    "longrun": _Timed(
+        run_longrun,
+        {"truth": 10.0, "d": _DIM, "batch": 64, "steps": 500, "every": 20},
+        500,
+        _ALL_PAIRS,
+    ),
+    "consistency": _Timed(
+        _on_noise,
+        {
+            "test": "monotonicity",
+            "t": 28,
+            "training": "demi(0.5)",
+            "epochs": 10,
+            "contrast": 1,
+            "images": 1_280,
+        },
+        200,
+        [(64, 64 * 14 * 14, 1024), (64, 1024, 1)],
+    ),
+}
+
+
+def _cells(seeds: Sequence[int]) -> list[Cell]:
+    return [
+        {"training": training, "at_once": at_once, "round": seed}
+        for seed in seeds
+        for training in TIMED
+        for at_once in (1, 2)
+    ]
+
+
+def _time_cells(cell: Cell) -> Row:
+    """Return the milliseconds a step of a cell, and of its products, so many at a time."""
+    with parallel_config(backend="loky"):
+        timed = Parallel(n_jobs=cell["at_once"])(
+            delayed(_time_cell)(cell["training"], 2 * cell["round"] + i)
+            for i in range(cell["at_once"])
+        )
+    limit, ours = zip(*timed, strict=True)
+    return {"limit_ms": statistics.mean(limit), "cell_ms": statistics.mean(ours)}
+
+
+def _time_cell(training: str, draw: int) -> tuple[float, float]:
+    keep_freed_memory()  # as sweeps do in each process
+    timed = TIMED[training]
+    bare, some = products(timed.layers), max(1, timed.steps // 10)
+    with one_thread():
+        bare(some)
+        limit = milliseconds(bare, some)
+        (row, *_) = timed.run({**timed.cell, "draw": draw})
+        limit = (limit + milliseconds(bare, some)) / 2  # before and after
+    return limit, row["seconds"] / timed.steps * 1e3
+
+
+def _verdict(rows: Sequence[Row]) -> list[str]:
+    lines = []
+    for training in dict.fromkeys(row["training"] for row in rows):
+        limit, ours = ({n: _median(rows, training, n, key) for n in (1, 2)} for key in _CLOCKS)
+        share, slower, floor = limit[1] / ours[1], ours[2] / ours[1] - 1, limit[2] / limit[1] - 1
+        shares = sorted(row["limit_ms"] / row["cell_ms"] for row in _of(rows, training, 1))
+        lines += [
+            f"{mark(share >= 0.5)} {training}: a step of a cell takes {ours[1]:.2f} ms, its matrix "
+            f"products {limit[1]:.2f} ms: {share:.0%} of the limit (at least 50%), in rounds "
+            f"{shares[0]:.0%} to {shares[-1]:.0%}",
+            f"{mark(slower <= 0.15)} {training}: two at a time take {slower:.0%} longer (at most "
+            f"15%); matrix products alone {floor:.0%}",
+        ]
+    return lines
+
+
+def _of(rows: Sequence[Row], training: str, at_once: int) -> list[Row]:
+    return [row for row in rows if (row["training"], row["at_once"]) == (training, at_once)]
+
+
+def _median(rows: Sequence[Row], training: str, at_once: int, key: str) -> float:
+    return float(statistics.median(row[key] for row in _of(rows, training, at_once)))
+
+
+CELLS = Bench(
+    "a cell of the paper's tables is near its matrix products, and two do not slow each other",
+    _cells,
+    _time_cells,
+    _verdict,
+    runs=3,
+    jobs=1,
+)

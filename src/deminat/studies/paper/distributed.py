@@ -1,0 +1,112 @@
+"""Several processes that train one model: started by torchrun, led by the first.
+
+The first process keeps the rows and hands each cell to the others before it runs it, so that all of
+them train it together.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import torch
+from torch import distributed
+
+from ...errors import DataError, TrainingError, printable
+from ...runtime.rowstore import Cell, Row
+
+__all__ = ["follow", "is_one_of_several", "leading", "led", "rank", "ranks", "together"]
+
+Run = Callable[[Cell], list[Row]]
+
+
+def is_one_of_several() -> bool:
+    """Tell whether torchrun started this process beside others."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def ranks() -> int:
+    """Return how many processes train together."""
+    return distributed.get_world_size() if _is_on() else 1
+
+
+def rank() -> int:
+    """Return which of them this is, 0 for the first."""
+    return distributed.get_rank() if _is_on() else 0
+
+
+def _is_on() -> bool:
+    return distributed.is_available() and distributed.is_initialized()
+
+
+@contextmanager
+def together(device: str) -> Iterator[str]:
+    """Join the other processes if torchrun started several; give the device of this one."""
+    _check(device)
+    if not is_one_of_several():
+        yield device
+        return
+    on_gpu = device.startswith("cuda")
+    if on_gpu:  # or all of them would exchange objects through the first
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if on_gpu else "gloo")
+    try:
+        yield device
+    finally:
+        distributed.destroy_process_group()
+
+
+@contextmanager
+def leading(run: Run) -> Iterator[Run]:
+    """Give a run that the other processes join, and let them go at the end."""
+    if ranks() == 1:
+        yield run
+        return
+
+    def lead(cell: Cell) -> list[Row]:
+        _exchanged(cell)
+        return run(cell)
+
+    try:
+        yield lead
+    finally:
+        _exchanged(None)
+
+
+def follow(run: Run) -> None:
+    """Run what the first process runs, until it ends."""
+    while (cell := _exchanged(None)) is not None:
+        with suppress(DataError, TrainingError):  # which the first tells, and goes on
+            run(cell)
+
+
+def led(action: Callable[[], None]) -> None:
+    """Let the first process do something; if it cannot, none goes on as if it could."""
+    error = None
+    if rank() == 0:
+        try:
+            action()
+        except DataError as found:
+            error = str(found)
+    if ranks() > 1:
+        error = _exchanged(error)
+    if error is not None:
+        raise DataError(error)
+
+
+def _check(device: str) -> None:
+    """Refuse a device that is not there."""
+    known = device == "cpu" or re.fullmatch(r"cuda(:\d+)?", device)
+    if not known:
+        raise DataError(f"device must be cpu or cuda, got {printable(device)}")
+    if device != "cpu" and not torch.cuda.is_available():
+        raise DataError(f"there is no {device}: torch finds no GPU here; leave out --device")
+
+
+def _exchanged(value: Any) -> Any:
+    """Return what the first process has."""
+    held = [value]
+    distributed.broadcast_object_list(held, src=0)
+    return held[0]

@@ -1,0 +1,266 @@
+"""Figures of the paper's experiments, from their rows; in the paper's layout where it has one."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...runtime.rowstore import Row
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "COLOURS",
+    "NORMALISED",
+    "draw_consistency",
+    "draw_gaussian",
+    "draw_infomax",
+    "draw_longrun",
+    "place_of",
+]
+
+COLOURS = {  # of every method, in the order in which they are shown
+    "demi": "tab:blue",
+    "demi(alpha=0.25)": "tab:cyan",
+    "demi(alpha=0.75)": "navy",
+    "demi(alpha=0.9)": "slateblue",
+    "demi(alpha=0.015625)": "deepskyblue",
+    "demi(alpha=0.015625), normalised": "tab:cyan",
+    "jsd": "tab:olive",
+    "smile(tau=1)": "tab:orange",
+    "smile(tau=5)": "tab:red",
+    "smile(tau=inf)": "firebrick",
+    "mine": "tab:green",
+    "mine(rate=0.001)": "limegreen",
+    "infonce": "tab:purple",
+    "ccmi": "tab:brown",
+    "gm": "tab:pink",
+    "auto": "black",
+    "gaussian": "0.4",
+    "ksg(k=3)": "0.7",
+    "supervised": "black",
+}
+NORMALISED = ", normalised"  # what a method is called by whose scores are, beside the others
+_STYLES = {"ccmi": "--", "jsd": "--", "auto": "--", "gaussian": ":"}  # over what they would hide
+_TWINS = {  # what is left out of the figure of Gaussians, as in the paper, where the other is
+    "ccmi": "smile(tau=inf)",  # the same number, whatever the scores
+    "demi(alpha=0.25)": "demi",
+    "demi(alpha=0.75)": "demi",
+}
+_HIGHEST, _LOWEST = 1.05, -0.5  # times the largest truth, between which errors are drawn
+_SMOOTH = 0.02  # share of a curve that its smoothed version averages over
+_TESTS = {
+    "monotonicity": "monotonicity: I(X;Y_t) / I(X;Y_28)",
+    "processing": "data processing: I([X,X];[Y_t,Y_t-3]) / I(X;Y_t)",
+    "additivity": "additivity: I([X1,X2];[Y1_t,Y2_t]) / I(X;Y_t)",
+}
+_IDEAL = {"monotonicity": 1.0, "processing": 1.0, "additivity": 2.0}  # the first at its end
+_ACCURACIES = "conv", "fc", "output"
+_LOOKS = {
+    "conv": "probe on conv(256,4,4): accuracy (%)",
+    "fc": "probe on fc(1024): accuracy (%)",
+    "output": "probe on the 64-d output: accuracy (%)",
+    "estimate": "mutual information on test images (nats)",
+    "loss": "training loss, that of each objective",
+}
+
+
+def draw_gaussian(rows: Sequence[Row]) -> "Figure":
+    """Draw error by true information: columns for normal and cubic, a line for each d and n."""
+    there = {r["method"] for r in rows}
+    rows = [r for r in rows if _TWINS.get(r["method"]) not in there]
+    settings = sorted({(r["d"], -r["n"]) for r in rows})
+    kinds = [kind for kind in ("normal", "cubic") if any(r["kind"] == kind for r in rows)]
+    figure, panels = _panels(len(settings), len(kinds))
+    for j, kind in enumerate(kinds):
+        for i, (d, n) in enumerate(settings):
+            own = [r for r in rows if (r["d"], -r["n"], r["kind"]) == (d, n, kind)]
+            if own:
+                lowest = panels[i][j]
+                lowest.set_title(f"{kind}, {d} + {d} columns, {-n:,} pairs", fontsize="medium")
+                _errors(lowest, own)
+            else:  # a table that was not run, or that the paper has not
+                panels[i][j].set_axis_off()
+        lowest.set_xlabel("true information (nats)")
+    _share_legend(figure, [ax for line in panels for ax in line])
+    return figure
+
+
+def _errors(ax: "Axes", rows: Sequence[Row]) -> None:
+    ax.axhline(0, color="black", linewidth=0.8)
+    for method, colour in _colours(rows).items():
+        own = [r for r in rows if r["method"] == method]
+        truths = sorted({r["truth"] for r in own})
+        drawn = [[r["error"] for r in own if r["truth"] == t] for t in truths]
+        _line(ax, truths, drawn, method, colour)
+    _point_at_far_ones(ax, rows)
+    ax.set_ylabel("truth - estimate (nats)")
+    ax.grid(alpha=0.3)
+
+
+def _point_at_far_ones(ax: "Axes", rows: Sequence[Row]) -> None:
+    """Let errors that are far greater than others not hide these; say how great they are."""
+    truth = max(r["truth"] for r in rows)
+    low, high = _LOWEST * truth, _HIGHEST * truth
+    near = [r["error"] for r in rows if low <= r["error"] <= high]
+    words = []
+    if len(near) < len(rows):
+        low = min([0.0, *near]) - 0.05 * truth
+        ax.set_ylim(low, high)
+    for method, colour in _colours(rows).items():
+        beyond = [r for r in rows if r["method"] == method and not low <= r["error"] <= high]
+        for r in beyond:
+            edge, marker = (high, "^") if r["error"] > 0 else (low, "v")
+            ax.plot(r["truth"], edge, marker, color=colour, clip_on=False)
+        if beyond:
+            far = max(beyond, key=lambda r: abs(r["error"]))
+            words.append(f"{method} reads {far['truth'] - far['error']:,.0f} of {far['truth']:g}")
+    if words:
+        ax.text(
+            *(0.03, 0.95, "\n".join(words)),
+            transform=ax.transAxes,
+            va="top",
+            fontsize="small",
+            bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},
+            zorder=5,
+        )
+
+
+def _line(
+    ax: "Axes",
+    places: Sequence[float],
+    drawn: Sequence[Sequence[float]],
+    name: str,
+    colour: str,
+    errors: Sequence[float] | None = None,
+) -> None:
+    """Draw means over draws with their standard deviation; of one draw, with the error given."""
+    means = [float(np.mean(values)) for values in drawn]
+    alone = errors or [0.0] * len(drawn)
+    spreads = [
+        float(np.std(values, ddof=1)) if len(values) > 1 else error
+        for values, error in zip(drawn, alone, strict=True)
+    ]
+    style = _STYLES.get(name, "-")
+    ax.errorbar(
+        places, means, spreads, label=name, color=colour, linestyle=style, marker=".", capsize=2
+    )
+
+
+def draw_longrun(rows: Sequence[Row]) -> "Figure":
+    """Draw curves, raw and smoothed, against the truth: a line of panels for each truth."""
+    truths = sorted({r["truth"] for r in rows})
+    methods = list(dict.fromkeys(r["method"] for r in rows))
+    figure, panels = _panels(len(truths), len(methods))
+    for line, truth in zip(panels, truths, strict=True):
+        own = [r for r in rows if r["truth"] == truth]
+        top = min(2.5 * truth, max(1.6 * truth, *(max(r["estimate"]) for r in own)))
+        for ax, method in zip(line, methods, strict=True):
+            ax.axhline(truth, color="black", linewidth=1)
+            for row in own:
+                if row["method"] == method:
+                    _curve(ax, row)
+            ax.set_title(f"{method}, {truth:g} nats")
+            ax.set_ylim(0, top)
+            ax.grid(alpha=0.3)
+        line[0].set_ylabel("estimate (nats)")
+    for ax in panels[-1]:
+        ax.set_xlabel("step")
+    return figure
+
+
+def _curve(ax: "Axes", row: Row) -> None:
+    ax.plot(row["step"], row["estimate"], color="tab:blue", alpha=0.25, linewidth=0.5)
+    ax.plot(*_smoothed(row["step"], row["estimate"]), color="tab:blue", linewidth=1.5)
+
+
+def _smoothed(
+    steps: Sequence[int], curve: Sequence[float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the moving averages of steps and curve, of whole windows alone."""
+    window = np.full(size := max(1, round(_SMOOTH * len(curve))), 1 / size)
+    averaged = [np.convolve(values, window, mode="valid") for values in (steps, curve)]
+    return averaged[0], averaged[1]
+
+
+def draw_consistency(rows: Sequence[Row]) -> "Figure":
+    """Draw the three ratios over t."""
+    rows = [r for r in rows if r["ratio"] is not None]
+    tests = [test for test in _TESTS if any(r["test"] == test for r in rows)]
+    figure, panels = _panels(max(1, len(tests)), 1)
+    for (ax,), test in zip(panels, tests, strict=False):
+        own = [r for r in rows if r["test"] == test]
+        for method, colour in _colours(own).items():
+            points = [r for r in own if r["method"] == method]
+            places = sorted({r["t"] for r in points})
+            drawn = [[r["ratio"] for r in points if r["t"] == t] for t in places]
+            errors = [next(r["ratio_error"] for r in points if r["t"] == t) for t in places]
+            _line(ax, places, drawn, method, colour, errors)
+        ax.axhline(_IDEAL[test], color="black", linewidth=0.8)
+        ax.set_xticks(sorted({r["t"] for r in own}))
+        ax.set_title(_TESTS[test], fontsize="medium")
+        ax.set_ylabel("ratio")
+        ax.grid(alpha=0.3)
+    panels[-1][0].set_xlabel("t, rows kept")
+    _share_legend(figure, [ax for line in panels for ax in line])
+    return figure
+
+
+def draw_infomax(rows: Sequence[Row]) -> "Figure":
+    """Draw probes, estimated information and loss by epoch; what is of a training shares a line."""
+    figure, panels = _panels(3, 2)
+    *drawn_on, spare = [ax for line in panels for ax in line]
+    spare.set_axis_off()
+    for ax, (key, title) in zip(drawn_on, _LOOKS.items(), strict=True):
+        factor = 100 if key in _ACCURACIES else 1
+        there = [r for r in rows if r[key] is not None and (r["epoch"] or _is_probed(key, r))]
+        for method, colour in _colours(there).items():
+            own = [r for r in there if r["method"] == method]
+            training = method.removesuffix(NORMALISED)
+            if key != "estimate" and training not in (own[0]["training"], "supervised"):
+                continue  # probes and loss are those of the training
+            places = sorted({r["epoch"] for r in own})
+            drawn = [[factor * r[key] for r in own if r["epoch"] == e] for e in places]
+            _line(ax, places, drawn, method, colour)
+        ax.set_title(title, fontsize="medium")
+        ax.set_xlabel("epoch")
+        ax.grid(alpha=0.3)
+    _share_legend(figure, drawn_on)
+    return figure
+
+
+def _is_probed(key: str, row: Row) -> bool:
+    """Tell what probes say of an encoder from what untrained critics and classifiers say."""
+    return key in _ACCURACIES and row["method"] != "supervised"
+
+
+def _panels(lines: int, columns: int) -> "tuple[Figure, list[list[Axes]]]":
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1.5 + 4.5 * columns, 0.5 + 2.8 * lines), layout="constrained")
+    return figure, figure.subplots(lines, columns, squeeze=False).tolist()
+
+
+def _colours(rows: Sequence[Row]) -> dict[str, str]:
+    """Return a colour for each method, always the same one."""
+    return {r["method"]: list(COLOURS.values())[place_of(r["method"])] for r in rows}
+
+
+def place_of(method: str) -> int:
+    """Return where a method stands among all; by its name alone, if its settings are unknown."""
+    names = list(COLOURS)
+    return names.index(method if method in COLOURS else method.partition("(")[0])
+
+
+def _share_legend(figure: "Figure", panels: "Sequence[Axes]") -> None:
+    """Name each method once, beside the panels."""
+    handles: dict[str, Artist] = {}
+    for ax in panels:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    names = sorted(handles, key=place_of)
+    figure.legend([handles[name] for name in names], names, loc="outside right upper")

@@ -1,0 +1,3 @@
+"""training."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""training.analytic."""
+
+__all__: list[str] = []

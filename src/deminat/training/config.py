@@ -1,0 +1,89 @@
+"""How to train: the settings, and the two recipes."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["AUTO", "PAPER", "EarlyStopping", "Training"]
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """When to stop, by the loss of rows that were not trained on.
+
+    Args:
+        held_out: Share of the training rows that is held out for it.
+        every: Steps between two looks.
+        patience: Looks without a gain after which training ends.
+        hope: Looks after which it ends if the loss has not even fallen by half a gain.
+        gain: What the held-out loss must fall by to count.
+    """
+
+    held_out: float = 1 / 6
+    every: int = 50
+    patience: int = 6
+    hope: int = 6
+    gain: float = 2e-4
+
+    def is_over(self, losses: Sequence[float], stale: int) -> bool:
+        """Tell whether to stop, from the loss at each look and the looks since the last gain."""
+        hopeless = len(losses) > self.hope and min(losses) > losses[0] - self.gain / 2
+        return hopeless or stale >= self.patience
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train; the defaults are the paper's, with the learning rates of its code.
+
+    The paper's mini-batch of 64 examples holds 32 joint and 32 unpaired pairs, and its 20 epochs
+    over as many examples as there are pairs are 10 passes over the pairs.
+
+    Args:
+        batch: Joint pairs a step.
+        negatives: Unpaired partners for each; one less than `batch` takes all others of the
+            batch. `None` does so where the critic is separable, and otherwise takes 4.
+        epochs: Passes over the training pairs.
+        steps: Number of steps, instead of `epochs`.
+        learning_rate: Of Adam, at its highest.
+        halve_at: Shares of the training after which the rate is halved: 6 and 13 epochs of 20
+            in the authors' code, though not in the paper's text; `()` keeps it constant.
+        cosine: Warm up over 50 steps, then let the rate fall to 0 along a cosine.
+        weight_decay: Decoupled, as in AdamW.
+        clip: Largest norm of the gradient; `None` does not clip.
+        average: Decay of a moving average of the weights, which then are the outcome.
+        stopping: Early stopping; `None` trains to the end.
+    """
+
+    batch: int = 32
+    negatives: int | None = 1
+    epochs: int = 10
+    steps: int | None = None
+    learning_rate: float = 5e-4
+    halve_at: tuple[float, ...] = (0.3, 0.65)
+    cosine: bool = False
+    weight_decay: float = 0.0
+    clip: float | None = None
+    average: float | None = None
+    stopping: EarlyStopping | None = None
+
+    def rate(self, step: int, steps: int) -> float:
+        """Return the learning rate of a step, counted from 0."""
+        rate = self.learning_rate * 0.5 ** sum(step >= share * steps for share in self.halve_at)
+        if self.cosine:
+            rate *= min(1, (step + 1) / 50) * 0.5 * (1 + math.cos(math.pi * step / steps))
+        return rate
+
+
+PAPER = Training()
+AUTO = Training(
+    batch=256,
+    negatives=None,
+    steps=1500,
+    learning_rate=8e-3,
+    halve_at=(),
+    cosine=True,
+    weight_decay=0.05,
+    clip=5.0,
+    average=0.995,
+    stopping=EarlyStopping(),
+)

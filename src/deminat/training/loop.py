@@ -1,0 +1,198 @@
+"""One visible loop: batches in, better weights out.
+
+The loop knows nothing of pairs or mutual information: it is given a module, an endless stream
+of batches, and a function from a batch to a loss. So critics and flows share it.
+
+With `EarlyStopping` the loss of held-out rows is watched and the weights that were best there,
+the untrained ones included, are restored. A loss that is not finite restores them too and goes
+on at half the rate, three times at most.
+"""
+
+import copy
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+import torch
+from torch import nn
+
+from ..errors import TrainingError
+from ..runtime.progress import Progress
+from .callbacks import History, listener
+from .config import EarlyStopping, Training
+from .optim import Average, clip
+
+__all__ = ["Descent", "train"]
+
+T = TypeVar("T")
+_RESTARTS = 3
+_REPORT_EVERY = 20
+_FIFTH, _CLEAR, _WORTH = 30, 4.0, 0.02  # losses, standard errors, and share that make a fall
+
+
+class Descent(Protocol):
+    """A loss that knows its way down: a scalar tensor, or a gradient written by hand."""
+
+    def item(self) -> float:
+        """Return the loss."""
+        ...
+
+    def backward(self) -> None:
+        """Leave the gradients in the weights."""
+        ...
+
+
+def train(
+    module: nn.Module,
+    loss: Callable[[T], Descent],
+    batches: Iterator[T],
+    epoch_steps: int,
+    settings: Training,
+    *,
+    held_loss: Callable[[nn.Module], float] | None = None,
+    deadline: float | None = None,
+    progress: Progress | None = None,
+) -> History:
+    """Train `module` in place, leave its best weights in it, and tell what happened.
+
+    Args:
+        module: What to train.
+        loss: Loss of a batch under the current weights.
+        batches: Endless stream of batches.
+        epoch_steps: Steps that make an epoch.
+        settings: How to train.
+        held_loss: Loss of the held-out rows under a module; needed for early stopping.
+        deadline: When to stop at the latest, on the monotonic clock.
+        progress: Called with the share of the steps that is done.
+    """
+    told = listener()
+    told.begin()
+    watch = _Watch(module, settings.stopping, held_loss)
+    steps = settings.steps or settings.epochs * epoch_steps
+    for restarts in range(_RESTARTS + 1):
+        try:
+            losses = _descend(
+                module, loss, batches, steps, settings, 0.5**restarts, watch, deadline, progress
+            )
+        except _NotFiniteError:
+            module.load_state_dict(watch.best)
+            continue
+        module.load_state_dict(watch.best)
+        module.eval()
+        recent = losses[-100:] or [math.nan]
+        held_out = tuple(watch.losses)
+        history = History(
+            len(losses),
+            watch.step,
+            sum(recent) / len(recent),
+            held_out,
+            restarts,
+            falling=len(losses) == steps and _is_falling(losses),
+        )
+        told.end(history)
+        return history
+    raise TrainingError(
+        f"training diverged {_RESTARTS + 1} times, at ever lower rates; "
+        "look for extreme values, or lower the learning rate"
+    )
+
+
+def _is_falling(losses: Sequence[float]) -> bool:
+    """Tell whether the last fifth of the losses is clearly below the fifth before."""
+    size = len(losses) // 5
+    if size < _FIFTH:
+        return False
+    before, last = losses[-2 * size : -size], losses[-size:]
+    drop = statistics.fmean(before) - statistics.fmean(last)
+    noise = math.sqrt((statistics.variance(before) + statistics.variance(last)) / size)
+    return drop > max(_CLEAR * noise, _WORTH * abs(statistics.fmean(last)))
+
+
+class _NotFiniteError(Exception):
+    """The loss was NaN or infinite."""
+
+
+class _Watch:
+    """Keeps the weights that did best on held-out rows, or the last ones without any."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        stopping: EarlyStopping | None,
+        held_loss: Callable[[nn.Module], float] | None,
+    ):
+        self.stopping = stopping if held_loss else None
+        self.held_loss = held_loss
+        self.told = listener()
+        self.losses: list[float] = []
+        self.best_loss, self.stale = math.inf, 0
+        self.keep(module, step=0)
+        self.look(module, step=0)
+
+    def keep(self, module: nn.Module, step: int) -> None:
+        self.best, self.step = copy.deepcopy(module.state_dict()), step
+
+    def is_due(self, step: int, steps: int) -> bool:
+        """Tell whether it is time for a look."""
+        return self.stopping is not None and (step % self.stopping.every == 0 or step == steps)
+
+    def look(self, module: nn.Module, step: int) -> bool:
+        """Judge the weights of `module`; return whether to stop."""
+        if self.stopping is None or self.held_loss is None:
+            return False
+        module.eval()
+        self.losses.append(self.held_loss(module))
+        self.told.look(step, self.losses[-1])
+        module.train()
+        if self.losses[-1] < self.best_loss - self.stopping.gain:
+            self.best_loss, self.stale = self.losses[-1], 0
+            self.keep(module, step)
+        else:
+            self.stale += 1
+        return self.stopping.is_over(self.losses, self.stale)
+
+
+def _descend(
+    module: nn.Module,
+    loss: Callable[[T], Descent],
+    batches: Iterator[T],
+    steps: int,
+    settings: Training,
+    slower: float,
+    watch: _Watch,
+    deadline: float | None,
+    progress: Progress | None,
+) -> list[float]:
+    """Take the steps and return the loss of each; the weights to keep are left in `watch`."""
+    optimizer = torch.optim.AdamW(
+        module.parameters(), weight_decay=settings.weight_decay, fused=True
+    )
+    (group,) = optimizer.param_groups
+    average = None if settings.average is None else Average(module)
+    averaged = module if average is None else average.module
+    losses: list[float] = []
+    module.train()
+    for step, batch in zip(range(1, steps + 1), batches, strict=False):
+        optimizer.zero_grad()
+        value = loss(batch)
+        losses.append(value.item())
+        if not math.isfinite(losses[-1]):
+            raise _NotFiniteError
+        watch.told.step(step, losses[-1])
+        value.backward()
+        if settings.clip is not None:
+            clip(group["params"], settings.clip)
+        group["lr"] = slower * settings.rate(step - 1, steps)
+        optimizer.step()
+        if average is not None and settings.average is not None:
+            average.move(min(settings.average, (step + 1) / (step + 10)))
+        if progress is not None and step % _REPORT_EVERY == 0:
+            progress(step / steps)
+        late = deadline is not None and time.monotonic() > deadline
+        if ((late or watch.is_due(step, steps)) and watch.look(averaged, step)) or late:
+            break
+    if watch.stopping is None:
+        watch.keep(averaged, len(losses))
+    return losses
