@@ -27,7 +27,7 @@ class Slow:
     def on_step(self, step, loss):
         pass
 
-    def on_look(self, step, held_out):
+    def on_evaluation(self, step, held_out):
         time.sleep(0.03)
 
     def on_end(self, history):

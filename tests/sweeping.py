@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from deminat.runtime.environment import origin
-from deminat.runtime.rowstore import Store
+from deminat.runtime.environment import environment
+from deminat.runtime.rowstore import SqliteStore
 from deminat.runtime.sweep import Sweep, run_sweep
 
 
@@ -21,7 +21,7 @@ def rows_of(cell):
 
 def with_origin(cells):
     """Return the rows of cells as the runner keeps them."""
-    return [{**row, **origin()} for cell in cells for row in rows_of(cell)]
+    return [{**row, **environment()} for cell in cells for row in rows_of(cell)]
 
 
 def squares(cell):
@@ -67,7 +67,7 @@ def cells(count):
 def main(path, count, jobs, scheduler=None):
     from sweeping import squares as run  # by the name that other processes know it by
 
-    with Store.writing(Path(path)) as store:
+    with SqliteStore.writing(Path(path)) as store:
         run_sweep(Sweep(cells(int(count)), run), store, jobs=int(jobs), cluster=scheduler)
     sys.stdout.write("finished\n")
 

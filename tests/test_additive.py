@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deminat import Estimator, GaussianCopula
-from deminat.critics.baselines import Additive, choose_start
+from deminat.critics.baselines import Additive, choose_baseline
 from deminat.data.sample import as_sample
 from deminat.tasks import gaussian
 from deminat.tasks.mixed import labelled, mixed_tasks
@@ -72,14 +72,14 @@ def test_weights_are_few_however_many_columns_are_related():
 
 def test_it_is_chosen_where_columns_have_few_values_and_it_is_better():
     x, y, _ = drawn("mixed", 3_000)
-    start = choose_start(x[:2_500], y[:2_500], x[2_500:], y[2_500:])
+    start = choose_baseline(x[:2_500], y[:2_500], x[2_500:], y[2_500:])
     assert isinstance(start, Additive)
     assert start.name == f"sum over {start.couples} couples of columns"
     x, y = gaussian(2, 1.0).sample(3_000, seed=0)
-    start = choose_start(x[:2_500], y[:2_500], x[2_500:], y[2_500:])
+    start = choose_baseline(x[:2_500], y[:2_500], x[2_500:], y[2_500:])
     assert isinstance(start, GaussianCopula)
     x = np.round(x, 1)  # still normal: the copula has fewer weights
-    start = choose_start(x[:2_500], y[:2_500], x[2_500:], y[2_500:])
+    start = choose_baseline(x[:2_500], y[:2_500], x[2_500:], y[2_500:])
     assert isinstance(start, GaussianCopula)
 
 

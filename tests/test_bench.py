@@ -16,8 +16,8 @@ from deminat.errors import DataError
 from deminat.estimators.flows import FlowRatio
 from deminat.estimators.registry import estimator_for
 from deminat.infomax import Encoder
-from deminat.runtime.environment import origin
-from deminat.studies.bench import BENCHES, narrowed, run_bench, trust
+from deminat.runtime.environment import environment
+from deminat.studies.bench import BENCHES, run_bench, trust, with_filter
 from deminat.studies.bench import infomax_step as images
 from deminat.studies.bench import known_tasks as ruler
 from deminat.studies.bench import mixed_conditional as columns
@@ -101,14 +101,14 @@ def test_seconds_are_those_that_a_run_gives_or_those_it_took(tmp_path):
     own = replace(TOY, run=lambda cell: {"seconds": 12.345, "after": 1})
     (row,) = run_bench(own, [0], None, jobs=1)
     told = {"seed": 0, "seconds": 12.35, "after": 1, "jobs": 1}
-    assert row == told | origin()  # rounded as 12.345 is stored
+    assert row == told | environment()  # rounded as 12.345 is stored
     (row,) = run_bench(TOY, [0], None, jobs=1)
     assert 0 <= row["seconds"] < 60
 
 
 def test_a_bench_is_narrowed_by_any_of_one_key_and_all_keys():
     def left(*only):
-        return [(c["task"], c["seed"]) for c in narrowed(NAMED, only).cells(range(3))]
+        return [(c["task"], c["seed"]) for c in with_filter(NAMED, only).cells(range(3))]
 
     assert len(left()) == 6
     assert left("task=in*") == [("inner", 0), ("inner", 1), ("inner", 2)]
@@ -127,7 +127,7 @@ def test_a_bench_is_narrowed_by_any_of_one_key_and_all_keys():
 )
 def test_what_narrows_to_nothing_is_explained(only, message):
     with pytest.raises(DataError, match=message):
-        narrowed(NAMED, [only]).cells(range(2))
+        with_filter(NAMED, [only]).cells(range(2))
 
 
 RULED = {"estimate": 10.0, "standard_error": 0.1, "truth": 10.0, "oracle": 10.0, "seconds": 9.0}
@@ -434,7 +434,7 @@ def test_batches_of_a_promise_are_added_up():
 )
 def test_every_promise_can_be_run(promise, monkeypatch):
     monkeypatch.setitem(trust._HEADS, promise, (1, 2))
-    cells = narrowed(BENCHES["trust"], [f"promise={promise}"]).cells([0])
+    cells = with_filter(BENCHES["trust"], [f"promise={promise}"]).cells([0])
     row = BENCHES["trust"].run({**cells[0], "n": 200})
     assert row["runs"] == 2
     assert 0 <= row["rejected"] <= 2
@@ -446,6 +446,6 @@ def test_false_warnings_are_named():
 
 
 def test_runs_of_batches_differ():
-    (first, second, *_) = narrowed(BENCHES["trust"], ["promise=power"]).cells([0])
+    (first, second, *_) = with_filter(BENCHES["trust"], ["promise=power"]).cells([0])
     draws = {float(rng.normal()) for cell in (first, second) for rng in trust._streams(cell)}
     assert len(draws) == 100

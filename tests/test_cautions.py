@@ -9,8 +9,8 @@ import deminat
 from deminat import DEMI, tasks
 from deminat.data.sample import as_sample
 from deminat.estimators.crossfit import CrossFit
-from deminat.estimators.scores import Scores, read
-from deminat.inference.diagnostics import calibration, contradicted, diagnosed
+from deminat.estimators.scores import Scores, result_from_scores
+from deminat.inference.diagnostics import calibration, contradictions, diagnose
 from deminat.inference.interval import interval
 from deminat.training.callbacks import History
 from deminat.training.config import Training
@@ -30,8 +30,8 @@ def a_fit(task, n=3_000, seed=0, bend=lambda f: f, gap=0.0, histories=(QUIET,) *
 
 
 def codes(fit):
-    result = read(DEMI(), fit.scores)
-    return [caution.code for caution in diagnosed(result, fit, result.n)[0]]
+    result = result_from_scores(DEMI(), fit.scores)
+    return [caution.code for caution in diagnose(result, fit, result.n)[0]]
 
 
 NAMES = [*tasks.names()[:14], *tasks.names()[19:25]]
@@ -62,12 +62,12 @@ def test_a_wrong_critic_is(bend, expected):
 
 def test_the_normaliser_is_not_checked_where_it_cannot_be():
     fit = a_fit(tasks.gaussian(5, 6.0), n=3_000)
-    result = read(DEMI(), fit.scores)
-    cautions, figures = diagnosed(result, fit, result.n)
+    result = result_from_scores(DEMI(), fit.scores)
+    cautions, figures = diagnose(result, fit, result.n)
     assert not figures["normaliser_checkable"]
     assert [c.code for c in cautions if c.code == "normaliser"] == []
     low = a_fit(tasks.gaussian(1, 1.0))
-    assert diagnosed(read(DEMI(), low.scores), low, 3_000)[1]["normaliser_checkable"]
+    assert diagnose(result_from_scores(DEMI(), low.scores), low, 3_000)[1]["normaliser_checkable"]
 
 
 def test_what_was_learnt_by_heart_is_told():
@@ -85,7 +85,7 @@ def test_training_that_was_cut_short_is_told():
 def test_pairs_that_are_all_told_apart_may_hold_anything():
     fit = a_fit(tasks.gaussian(5, 30.0), n=300)
     assert codes(fit) == ["infinite"]
-    (caution,) = diagnosed(read(DEMI(), fit.scores), fit, 300)[0]
+    (caution,) = diagnose(result_from_scores(DEMI(), fit.scores), fit, 300)[0]
     assert "300 pairs by themselves can show about 5.7 nats" in caution.message
 
 
@@ -133,7 +133,7 @@ def an_answer(mi, **about):
 
 
 def told(result, x, y):
-    return [caution.code for caution in contradicted(result, as_sample(x, y))]
+    return [caution.code for caution in contradictions(result, as_sample(x, y))]
 
 
 def test_an_estimate_below_the_lower_bound_is_told():
@@ -159,5 +159,5 @@ def test_values_that_are_seldom_repeated_have_no_entropy():
 
 def test_no_interval_ends_below_the_lower_bound():
     fit = a_fit(tasks.gaussian(2, 1.0))
-    result = dataclasses.replace(read(DEMI(), fit.scores), lower_bound=3.0)
+    result = dataclasses.replace(result_from_scores(DEMI(), fit.scores), lower_bound=3.0)
     assert interval(result, fit, 5_000)[1] == 3.0

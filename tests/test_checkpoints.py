@@ -18,7 +18,7 @@ from common import QUICK, QUICK_ESTIMATORS
 from deminat import DataError, Estimator, MLPCritic
 from deminat.data.sample import as_sample
 from deminat.persistence.checkpoints import fingerprint
-from deminat.runtime.atomic import alone
+from deminat.runtime.atomic import exclusive
 from deminat.tasks import gaussian
 from deminat.training.callbacks import Recorder
 from estimating import FOLDS, estimated, told
@@ -211,7 +211,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 
 def test_two_processes_do_not_share_a_checkpoint(tmp_path):
     with (
-        alone(tmp_path / "checkpoint.json"),
+        exclusive(tmp_path / "checkpoint.json"),
         pytest.raises(DataError, match="another process is writing to"),
     ):
         estimate(tmp_path)

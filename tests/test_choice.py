@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deminat import Estimator, GaussianCopula
-from deminat.critics.baselines import Mixture, choose_start
+from deminat.critics.baselines import Mixture, choose_baseline
 from deminat.critics.baselines.base import log_ratio
 from deminat.critics.baselines.copula import cross_entropy
 from deminat.critics.baselines.ica import independent_frames
@@ -21,7 +21,7 @@ def parts(x, y):
 
 
 def chosen(task, n, seed=0, deadline=None):
-    return choose_start(*parts(*task.sample(n, seed)), deadline)
+    return choose_baseline(*parts(*task.sample(n, seed)), deadline)
 
 
 def ratio_of(start, x, y):
@@ -45,7 +45,7 @@ def test_two_nats_of_a_gaussian_are_a_copula_that_a_network_may_go_on_from():
     task = gaussian(3, 2.0)
     start = chosen(task, 2_000)
     assert isinstance(start, GaussianCopula)
-    assert start.sighted
+    assert start.informative
     assert has_given_frames(start)
     x, y = task.sample(4_000, seed=1)
     # 2 nats of 3 columns spread by 1.2 a pair: 4 standard errors are 0.08.
@@ -55,9 +55,9 @@ def test_two_nats_of_a_gaussian_are_a_copula_that_a_network_may_go_on_from():
 def test_a_rotation_of_columns_that_are_not_normal_is_undone():
     task = rotated_cubic(5, 5.0)
     x, y = task.sample(4_000, seed=0)
-    start = choose_start(*parts(x, y))
+    start = choose_baseline(*parts(x, y))
     assert isinstance(start, GaussianCopula)
-    assert start.sighted
+    assert start.informative
     assert start.frames.name == " of independent components"
     assert "independent components" in start.name
     plain = GaussianCopula.choose(*parts(x, y))
@@ -68,10 +68,10 @@ def test_a_rotation_of_columns_that_are_not_normal_is_undone():
 def test_clusters_with_much_information_are_a_mixture_that_stands_alone():
     task = mixture(5, 20.0)
     x, y = task.sample(4_000, seed=0)
-    start = choose_start(*parts(x, y))
+    start = choose_baseline(*parts(x, y))
     assert isinstance(start, Mixture)
     assert start.components > 1
-    assert not start.sighted
+    assert not start.informative
     x_new, y_new = task.sample(2_000, seed=1)
     # 8 components of 10 columns have some 500 parameters; a few % of the truth are lost.
     assert ratio_of(start, x_new, y_new).mean() == pytest.approx(task.mi, rel=0.03)
@@ -81,7 +81,7 @@ def test_thirty_nats_of_a_gaussian_are_a_gaussian_that_stands_alone():
     task = gaussian(20, 30.0)
     start = chosen(task, 2_400)
     assert isinstance(start, GaussianCopula)
-    assert not start.sighted
+    assert not start.informative
     assert start.components == 1
     assert start.name == "Gaussian, 20 correlations"
     assert isinstance(start.x_scale, Standardize)
@@ -89,14 +89,14 @@ def test_thirty_nats_of_a_gaussian_are_a_gaussian_that_stands_alone():
     assert ratio_of(start, x, y).mean() == pytest.approx(30, rel=0.03)
     again = start.refit(x, y)
     assert isinstance(again.x_scale, Standardize)
-    assert not again.sighted
+    assert not again.informative
 
 
 def test_thirty_nats_of_cubed_columns_are_a_copula_that_stands_alone():
     x, y = gaussian(10, 30.0).sample(2_500, seed=0)
-    start = choose_start(*parts(x**3, y**3))
+    start = choose_baseline(*parts(x**3, y**3))
     assert isinstance(start, GaussianCopula)
-    assert not start.sighted
+    assert not start.informative
     assert isinstance(start.x_scale, RankToNormal)
 
 
@@ -104,7 +104,7 @@ def test_correlations_near_one_are_read_in_full():
     """Seven nats a column are a correlation of 0.9999992; the Gaussian must not stop short."""
     task = gaussian(3, 20.0)
     x, y = task.sample(4_000, seed=0)
-    start = choose_start(x[:2_500], y[:2_500], x[2_500:3_000], y[2_500:3_000])
+    start = choose_baseline(x[:2_500], y[:2_500], x[2_500:3_000], y[2_500:3_000])
     # Of 1,000 pairs that spread by 1.7, and 2,500 rows that cost 0.01: 2% are plenty.
     assert ratio_of(start, x[3_000:], y[3_000:]).mean() == pytest.approx(20, rel=0.02)
 
@@ -114,14 +114,14 @@ def test_ties_have_no_density_and_so_no_mixture(side):
     x, y = mixture(3, 20.0).sample(2_000, seed=0)
     x = np.round(x, 1) if side in ("x", "both") else x
     y = np.round(y, 1) if side in ("y", "both") else y
-    start = choose_start(*parts(x, y))
+    start = choose_baseline(*parts(x, y))
     assert start is None or (not isinstance(start, Mixture) and has_given_frames(start))
 
 
 def test_one_column_of_ties_is_enough():
     x, y = mixture(3, 20.0).sample(2_000, seed=0)
     x[:, 1] = x[:, 1] > 0
-    start = choose_start(*parts(x, y))
+    start = choose_baseline(*parts(x, y))
     assert start is None or (not isinstance(start, Mixture) and has_given_frames(start))
 
 
@@ -131,18 +131,18 @@ def test_one_column_of_ties_is_enough():
 def test_few_rows_are_for_a_copula_only(task):
     start = chosen(task, 350)  # 291 to fit
     assert start is None or (isinstance(start, GaussianCopula) and has_given_frames(start))
-    assert start is None or start.sighted
+    assert start is None or start.informative
 
 
 @pytest.mark.parametrize("task", [mixture(3, 20.0), rotated_cubic(3, 5.0)], ids=lambda t: t.name)
 def test_after_the_deadline_there_is_the_plain_copula(task):
     x, y = task.sample(1_500, seed=0)
-    late = choose_start(*parts(x, y), time.monotonic() - 1)
+    late = choose_baseline(*parts(x, y), time.monotonic() - 1)
     plain = GaussianCopula.choose(*parts(x, y))
     assert has_given_frames(late)
     np.testing.assert_array_equal(late.correlations, plain.correlations)
     np.testing.assert_array_equal(late.left(x), plain.left(x))
-    assert late.sighted
+    assert late.informative
 
 
 def test_a_deadline_far_ahead_changes_nothing():
@@ -164,7 +164,7 @@ def test_copies_that_are_neighbours_do_not_spoil_the_choice():
     )
     # 4 standard errors of 1,000 pairs, whose losses spread by about 0.5.
     assert twice == pytest.approx(once, abs=0.07)
-    repeated = choose_start(*(np.repeat(a, 2, axis=0) for a in parts(x, y)))
+    repeated = choose_baseline(*(np.repeat(a, 2, axis=0) for a in parts(x, y)))
     assert isinstance(repeated, GaussianCopula)
     assert ratio_of(repeated, x_held, y_held).mean() == pytest.approx(2, abs=0.2)
 
@@ -199,7 +199,7 @@ def test_the_state_of_numpy_is_left_alone():
 
 def test_collinear_columns_are_no_exception():
     x, y = gaussian(2, 12.0).sample(1_200, seed=0)
-    start = choose_start(*parts(np.hstack([x, x[:, :1] + x[:, 1:]]), y))
+    start = choose_baseline(*parts(np.hstack([x, x[:, :1] + x[:, 1:]]), y))
     assert start is not None
     more = np.hstack([x, x[:, :1] + x[:, 1:]])
     assert np.isfinite(ratio_of(start, more, y)).all()

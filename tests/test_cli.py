@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deminat.cli import app
-from deminat.cli.inputs import sides
+from deminat.cli.inputs import scan_sides
 from deminat.cli.options import Method
 from deminat.errors import DataError
 from deminat.estimators.registry import METHODS
@@ -412,7 +412,7 @@ def test_what_may_occur_once(identified):
     assert done.exit_code == 0, done.exception
     words = "--x", "v", "--y", "id", "--categorical", "id"
     assert "identifier" not in str(invoke("test", identified / "few.csv", *words).exception)
-    sides(identified / "t.csv", None, "v", "id", "id", scored=True)
+    scan_sides(identified / "t.csv", None, "v", "id", "id", scored=True)
 
 
 def test_a_category_with_a_comma_in_its_name_is_declared(tmp_path):

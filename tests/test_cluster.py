@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from deminat.errors import DataError
-from deminat.runtime.rowstore import Store
-from deminat.runtime.sweep import Sweep, _check_cluster, matching, run_sweep
+from deminat.runtime.rowstore import SqliteStore
+from deminat.runtime.sweep import Sweep, _check_cluster, filter_cells, run_sweep
 from deminat.studies.paper.gaussian import GaussianStudy, run_gaussian
 from sweeping import cells, squares, with_origin
 
@@ -77,7 +77,7 @@ def test_a_cluster_gives_the_same_rows_when_a_worker_is_killed(cluster, tmp_path
             first.kill()
 
     wanted = cells(150)
-    with Store.writing(tmp_path / "rows.sqlite") as store:
+    with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
         sweep = Sweep(wanted, squares)
         rows = run_sweep(sweep, store, cluster=cluster.address, progress=progress)
         stored = len(store.rows())
@@ -104,12 +104,12 @@ def test_workers_of_another_commit_are_refused(monkeypatch):
 def test_trainings_give_the_same_numbers_here_in_processes_and_on_a_cluster(cluster, tmp_path):
     cluster.worker(threads=2)  # which must not train two critics at once
     study = GaussianStudy(settings=(("normal", 20, 32_000),), reps=1, scale=0.01)
-    wanted = matching(
+    wanted = filter_cells(
         study.cells(), ["truth=2", "training=demi(0.5)", "training=mine", "training=gm"]
     )
     tables = []
     for i, how in enumerate([{}, {"jobs": 2}, {"cluster": cluster.address}]):
-        with Store.writing(tmp_path / f"{i}.sqlite") as store:
+        with SqliteStore.writing(tmp_path / f"{i}.sqlite") as store:
             rows = run_sweep(Sweep(wanted, run_gaussian), store, **how)
         tables.append([{k: v for k, v in row.items() if k != "seconds"} for row in rows])
     assert len(tables[0]) == 7

@@ -28,7 +28,7 @@ class PlugIn(BaseEstimator):
         self.covariance_ = np.cov(sample.x, sample.y, rowvar=False)
         return self
 
-    def start_mean(self, sample):
+    def baseline_mean(self, sample):
         return 0.0
 
     def tables(self, sample):

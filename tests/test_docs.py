@@ -109,7 +109,7 @@ def small(tmp_path, monkeypatch):
     monkeypatch.setenv("DEMINAT_DATA", str(tmp_path))
     estimator = QUICK_ESTIMATORS["demi"]
     monkeypatch.setattr(
-        "deminat.estimators.recipes._neural", lambda o, *_: replace(estimator, objective=o)
+        "deminat.estimators.recipes.neural_estimator", lambda o, *_: replace(estimator, objective=o)
     )
     rng = np.random.default_rng(0)
     cells = deminat.datasets.sachs().sample(120, seed=0)

@@ -21,9 +21,9 @@ from deminat.cli import app
 from deminat.errors import DataError, TrainingError
 from deminat.estimators.neural import Estimator
 from deminat.estimators.registry import estimator_for
-from deminat.runtime.environment import origin
-from deminat.runtime.rowstore import Store, key_of
-from deminat.runtime.sweep import Sweep, matching
+from deminat.runtime.environment import environment
+from deminat.runtime.rowstore import SqliteStore, key_of
+from deminat.runtime.sweep import Sweep, filter_cells
 from deminat.studies.paper.claims import claims
 from deminat.studies.paper.consistency import (
     ConsistencyStudy,
@@ -39,7 +39,7 @@ from deminat.studies.paper.figures import (
     draw_consistency,
     draw_gaussian,
     draw_longrun,
-    place_of,
+    method_rank,
 )
 from deminat.studies.paper.gaussian import _TRAINED, HELD_OUT, GaussianStudy, run_gaussian
 from deminat.studies.paper.infomax import InfoMaxStudy
@@ -80,7 +80,7 @@ def test_the_gaussian_study_is_the_papers():
     ],
 )
 def test_one_training_gives_all_its_readouts(training, methods):
-    (cell,) = matching(TINY.cells(), [f"training={training}", "truth=2"])
+    (cell,) = filter_cells(TINY.cells(), [f"training={training}", "truth=2"])
     rows = run_gaussian(cell)
     assert [row["method"] for row in rows] == methods
     for row in rows:
@@ -90,7 +90,7 @@ def test_one_training_gives_all_its_readouts(training, methods):
 
 
 def test_rows_of_a_cell_are_the_same_wherever_it_is_run():
-    (cell,) = matching(TINY.cells(), ["training=demi(0.5)", "truth=2"])
+    (cell,) = filter_cells(TINY.cells(), ["training=demi(0.5)", "truth=2"])
     torch.manual_seed(1)
     once = run_gaussian(cell)
     torch.manual_seed(2)
@@ -102,7 +102,7 @@ def test_rows_of_a_cell_are_the_same_wherever_it_is_run():
 def test_precision_is_told_and_hardly_changes_what_is_read():
     cells = replace(TINY, precision="bfloat16").cells()
     assert {cell["training"] for cell in cells} == {*_TRAINED, "gm"}
-    (low,) = matching(cells, ["training=infonce", "truth=2"])
+    (low,) = filter_cells(cells, ["training=infonce", "truth=2"])
     before = torch.get_float32_matmul_precision()
     (row,) = run_gaussian(low)
     assert torch.get_float32_matmul_precision() == before
@@ -117,8 +117,8 @@ def test_precision_is_told_and_hardly_changes_what_is_read():
 def test_rows_of_both_precisions_are_taken_up_side_by_side(tmp_path):
     experiment = EXPERIMENTS["gaussian"]
     only = ["training=demi(0.25)", "truth=2"]
-    full = matching(TINY.cells(), only)
-    low = matching(replace(TINY, precision="bfloat16").cells(), only)
+    full = filter_cells(TINY.cells(), only)
+    low = filter_cells(replace(TINY, precision="bfloat16").cells(), only)
     run_paper("gaussian", experiment, Sweep(full, run_gaussian), tmp_path)
     both = run_paper("gaussian", experiment, Sweep(low, run_gaussian), tmp_path)
     assert {row.get("precision") for row in both} == {None, "bfloat16"}
@@ -153,7 +153,7 @@ def test_the_settings_are_those_of_the_paper():
 def test_every_method_has_its_colour():
     read = [o.name for readouts in [*_TRAINED.values(), *TRAINED.values()] for o in readouts]
     others = ["gm", "auto", "gaussian", KSG().name, "supervised"]
-    places = {name: place_of(name) for name in [*read, *others]}
+    places = {name: method_rank(name) for name in [*read, *others]}
     assert len(set(places.values())) == len(places)
     assert set(places) <= set(COLOURS)
 
@@ -198,7 +198,7 @@ def consistency_cells(**changed):
 @pytest.mark.usefixtures("tiny_mnist")
 @pytest.mark.parametrize("test", ["monotonicity", "processing", "additivity"])
 def test_consistency_runs_on_images(test):
-    cell = matching(consistency_cells(), [f"test={test}", "t=3"])[0]
+    cell = filter_cells(consistency_cells(), [f"test={test}", "t=3"])[0]
     rows = run_consistency(cell)
     methods = ["demi", "smile(tau=1)", "smile(tau=5)", "smile(tau=inf)"]
     assert [row["method"] for row in rows] == methods
@@ -208,7 +208,7 @@ def test_consistency_runs_on_images(test):
 @pytest.mark.usefixtures("tiny_mnist")
 def test_infonce_reads_at_most_its_ceiling():
     cells = consistency_cells(trainings=("infonce",), contrast=3)
-    (row,) = run_consistency(matching(cells, ["test=monotonicity", "t=28"])[0])
+    (row,) = run_consistency(filter_cells(cells, ["test=monotonicity", "t=28"])[0])
     assert row["method"] == "infonce"
     assert row["estimate"] <= math.log(4) + 1e-6
 
@@ -216,8 +216,8 @@ def test_infonce_reads_at_most_its_ceiling():
 @pytest.mark.usefixtures("tiny_mnist", "bfloat16")
 def test_images_may_be_told_apart_in_low_precision():
     only = ["test=monotonicity", "t=28"]
-    (full,) = matching(consistency_cells(epochs=10), only)
-    (low,) = matching(consistency_cells(epochs=10, precision="bfloat16"), only)
+    (full,) = filter_cells(consistency_cells(epochs=10), only)
+    (low,) = filter_cells(consistency_cells(epochs=10, precision="bfloat16"), only)
     before = torch.get_float32_matmul_precision()
     rows = [run_consistency(cell)[0] for cell in (full, low)]
     assert torch.get_float32_matmul_precision() == before
@@ -274,7 +274,7 @@ def test_infonce_is_called_by_what_limits_it():
     once = ratios([{**row, "test": "monotonicity"}])
     assert [r["method"] for r in once] == ["infonce(k=3)"]
     assert ratios(once) == once  # also when it comes back from a file
-    assert place_of("infonce(k=3)") == place_of("infonce")
+    assert method_rank("infonce(k=3)") == method_rank("infonce")
 
 
 def test_tables_have_means_and_spreads():
@@ -387,9 +387,9 @@ def test_the_sides_of_each_consistency_test():
 
 def test_epochs_are_of_64_examples():
     cells = ConsistencyStudy(epochs=5).cells()
-    cross_entropy = _training(matching(cells, ["training=demi*"])[0], images=6_400)
+    cross_entropy = _training(filter_cells(cells, ["training=demi*"])[0], images=6_400)
     assert cross_entropy.steps * 2 * cross_entropy.batch == 5 * 6_400
-    contrastive = _training(matching(cells, ["training=infonce"])[0], images=6_400)
+    contrastive = _training(filter_cells(cells, ["training=infonce"])[0], images=6_400)
     assert (contrastive.batch, contrastive.negatives, contrastive.epochs) == (64, 63, 5)
 
 
@@ -493,7 +493,7 @@ def test_rows_of_a_clone_are_taken_up(tmp_path):
 
 def test_rows_of_gaussians_are_taken_up(tmp_path):
     experiment = EXPERIMENTS["gaussian"]
-    cells = matching(TINY.cells(), ["training=gaussian"])
+    cells = filter_cells(TINY.cells(), ["training=gaussian"])
     first = run_paper("gaussian", experiment, Sweep(cells, run_gaussian), tmp_path)
     (tmp_path / "gaussian.sqlite").unlink()
     assert run_paper("gaussian", experiment, Sweep(cells, None), tmp_path) == first
@@ -502,10 +502,10 @@ def test_rows_of_gaussians_are_taken_up(tmp_path):
 def test_rows_that_only_a_file_has_are_taken_up_beside_others(tmp_path):
     """As after a pull, or where the taking up was killed half-way."""
     experiment = EXPERIMENTS["gaussian"]
-    cells = matching(TINY.cells(), ["training=gaussian"])
+    cells = filter_cells(TINY.cells(), ["training=gaussian"])
     both = run_paper("gaussian", experiment, Sweep(cells, run_gaussian), tmp_path)
     (tmp_path / "gaussian.sqlite").unlink()
-    with Store.writing(tmp_path / "gaussian.sqlite") as store:
+    with SqliteStore.writing(tmp_path / "gaussian.sqlite") as store:
         store.add(cells[0], [row for row in both if row["truth"] == cells[0]["truth"]])
     assert run_paper("gaussian", experiment, Sweep(cells, None), tmp_path) == both
     assert read_rows(tmp_path / "gaussian.csv") == both
@@ -537,16 +537,18 @@ def test_a_training_that_began_anew_is_not_the_papers(monkeypatch):
         return self
 
     monkeypatch.setattr(Estimator, "fit_sample", restarted)
-    (cell,) = matching(TINY.cells(), ["training=demi(0.5)", "truth=2"])
+    (cell,) = filter_cells(TINY.cells(), ["training=demi(0.5)", "truth=2"])
     with pytest.raises(TrainingError, match="the loss was not finite"):
         run_gaussian(cell)
 
 
 def test_tables_tell_what_made_the_rows(tmp_path):
-    cells = matching(TINY.cells(), ["training=gaussian", "truth=2"])
+    cells = filter_cells(TINY.cells(), ["training=gaussian", "truth=2"])
     run_paper("gaussian", EXPERIMENTS["gaussian"], Sweep(cells, run_gaussian), tmp_path)
     told = (tmp_path / "gaussian.md").read_text().splitlines()[-1]
-    assert told == "Made by deminat {version} with torch {torch} on {machine}.".format(**origin())
+    assert told == "Made by deminat {version} with torch {torch} on {machine}.".format(
+        **environment()
+    )
 
 
 def test_the_command_prints_rows_for_a_pipe(tmp_path):
@@ -607,7 +609,7 @@ def test_a_command_that_is_killed_leaves_what_an_uninterrupted_one_does(tmp_path
 def cells_at(folder):
     """Return how many cells a sweep has finished."""
     try:
-        with Store.reading(folder / "gaussian.sqlite") as store:
+        with SqliteStore.reading(folder / "gaussian.sqlite") as store:
             return len(store.rows())
     except DataError:  # none yet
         return 0

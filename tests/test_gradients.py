@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from deminat import DEMI, JSD, MINE, NWJ, ConvCritic, InfoNCE, MLPCritic, SeparableCritic
-from deminat.critics.composed import StartedCritic
+from deminat.critics.composed import BaselineCritic
 from deminat.critics.scoring import all_pairs, batch_scores
 from deminat.data.pairs import Batch, batches, partners
 from deminat.objectives import training_loss
@@ -347,7 +347,7 @@ def separable(start=0):
     critic = SeparableCritic((3,), (2,), hidden=(8, 4), rank=5).double()
     for weight in critic.parameters():  # away from the silent start, where gradients vanish
         nn.init.normal_(weight, std=0.5)
-    return StartedCritic(critic, start).double() if start else critic
+    return BaselineCritic(critic, start).double() if start else critic
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.2])
@@ -372,7 +372,7 @@ def test_a_frozen_separable_critic_is_differentiated_automatically():
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_a_concatenating_critic_on_a_start_is_differentiated_by_hand(k):
-    critic = StartedCritic(MLPCritic((3,), (2,), (8,)), 2).double()
+    critic = BaselineCritic(MLPCritic((3,), (2,), (8,)), 2).double()
     assert_same(critic, normal(N, 5), normal(N, 4, seed=1), DEMI(0.3), a_batch(k))
 
 

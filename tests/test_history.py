@@ -10,7 +10,7 @@ import deminat
 from common import QUICK, QUICK_ESTIMATORS
 from deminat import Callback, DataError, Estimator, TensorBoard
 from deminat.tasks import gaussian
-from deminat.training.callbacks import History, Listener, Recorder, listener, listening
+from deminat.training.callbacks import History, Listener, Recorder, current_listener, listen
 
 X, Y = gaussian(2, 1.0).sample(120, seed=0)
 HOW = {"method": Estimator(training=QUICK), "folds": 2}
@@ -47,7 +47,7 @@ def test_steps_and_looks_are_those_of_the_history(alone):
             steps, looks = [], []
         elif name == "on_step":
             steps.append(arguments)
-        elif name == "on_look":
+        elif name == "on_evaluation":
             looks.append(arguments)
         else:
             (history,) = arguments
@@ -80,23 +80,23 @@ def test_flows_are_heard():
 
 
 def test_nobody_is_heard_outside_of_the_folds():
-    told = listener()
+    told = current_listener()
     assert told.callbacks == ()
     heard = Recorder()
-    with listening(3, [heard]):
-        listener().begin()
+    with listen(3, [heard]):
+        current_listener().begin()
     assert heard.events == [("on_begin", (3, 0))]
-    assert listener().callbacks == ()
+    assert current_listener().callbacks == ()
 
 
 def test_an_error_of_a_callback_ends_the_estimate():
     class Failing(Recorder):
-        def on_look(self, step, held_out):
+        def on_evaluation(self, step, held_out):
             raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
         deminat.estimate(X, Y, callbacks=[Failing()], **HOW)
-    assert listener().callbacks == ()
+    assert current_listener().callbacks == ()
 
 
 def test_a_recorder_is_a_callback():
@@ -130,7 +130,7 @@ def test_tensorboard_has_what_was_told(tmp_path, alone):
         looks += [(e.step, e.value) for e in read.Scalars("held_out")]
         kept += [e.value for e in read.Scalars("kept_step")]
     np.testing.assert_allclose(losses, named(events, "on_step"), rtol=1e-6)
-    np.testing.assert_allclose(looks, named(events, "on_look"), rtol=1e-6)
+    np.testing.assert_allclose(looks, named(events, "on_evaluation"), rtol=1e-6)
     assert kept == [history.best_step for (history,) in named(events, "on_end")]
 
 

@@ -10,14 +10,14 @@ from scipy.stats import kstest, norm
 import deminat
 from deminat import MIResult
 from deminat.data.sample import as_sample
-from deminat.data.units import couple_rows
+from deminat.data.units import row_pairs
 from deminat.errors import DataError
 from deminat.estimators.crossfit import CrossFit
 from deminat.estimators.scores import Scores, standard_error
 from deminat.inference.independence import _blocks, _tried, independence_test
-from deminat.inference.interval import interval, out_of_range
+from deminat.inference.interval import interval, range_warnings
 from deminat.inference.lower_bound import _CLIPS, _SHARES, _log_mean, lower_bound
-from deminat.inference.sequential import Link, _is_silent, chain
+from deminat.inference.sequential import SequentialPart, _is_silent, sequential_parts
 from deminat.tasks import gaussian, get
 from deminat.training.config import Training
 from test_serial import wandering
@@ -35,7 +35,7 @@ def normals(n, d=1, seed=0):
 def link_of(x, y, **about):
     """A part whose critic multiplies x and y."""
     sample = as_sample(x, y, **about)
-    return Link(sample, sample.x, sample.y)
+    return SequentialPart(sample, sample.x, sample.y)
 
 
 def p_values(draw, runs=200, permutations=39):
@@ -164,7 +164,7 @@ def test_rows_shuffled_by_the_same_seed_are_still_split_at_random():
     x, y = rng.normal(size=(2, 400))
     x, y = x[np.argsort(x + y)], y[np.argsort(x + y)]
     order = np.random.default_rng(0).permutation(400)
-    parts = chain(as_sample(x[order], y[order]), seed=0)
+    parts = sequential_parts(as_sample(x[order], y[order]), seed=0)
     means = [float((link.sample.x + link.sample.y).mean()) for link in parts]
     assert max(map(abs, means)) < 0.5
 
@@ -195,7 +195,7 @@ def test_results_are_lines_and_dictionaries():
 
 def test_parts_of_a_chain_are_not_known_to_its_critics():
     x, y = normals(200)
-    links = chain(as_sample(x, y), seed=0)
+    links = sequential_parts(as_sample(x, y), seed=0)
     assert [len(link) for link in links] == [60, 60]
     rows = [{float(v) for v in link.sample.x[:, 0]} for link in links]
     assert not rows[0] & rows[1]
@@ -209,7 +209,7 @@ def test_terms_of_one_side_are_silence():
 
 def test_a_silent_critic_is_replaced_by_one_that_speaks():
     for seed in range(3):
-        for link in chain(as_sample(*normals(300, seed=seed)), seed):
+        for link in sequential_parts(as_sample(*normals(300, seed=seed)), seed):
             assert np.ptp(link.left @ link.right.T) > 0.01
 
 
@@ -218,7 +218,7 @@ def test_a_silent_critic_is_replaced_by_one_that_speaks():
 
 def tables_of(task, n, seed, bend=lambda f: f):
     x, y = task.sample(n, seed=seed)
-    rows = couple_rows(as_sample(x, y), 0)[0]
+    rows = row_pairs(as_sample(x, y), 0)[0]
     left, right = rows.repeat(2, axis=1).ravel(), np.tile(rows, (1, 2)).ravel()
     return bend(task.log_ratio(x[left], y[right])).reshape(1, -1, 2, 2)
 
@@ -302,13 +302,13 @@ def test_independent_pairs_prove_nothing_even_to_a_critic_that_believes():
 def test_couples_hold_rows_that_do_not_depend_on_each_other():
     x, y = normals(240)
     groups = np.arange(240) // 5
-    rows = couple_rows(as_sample(x, y, groups=groups), 0)
+    rows = row_pairs(as_sample(x, y, groups=groups), 0)
     assert rows.shape == (5, 24, 2)
     for draw in rows:
         assert len(set(groups[draw].ravel())) == 48
     assert (groups[rows] == groups[rows[0]]).all()  # units stay in their couples
     assert len(set(rows[:, 0, 0])) == 5
-    assert couple_rows(as_sample(x, y), 0).shape == (1, 120, 2)
+    assert row_pairs(as_sample(x, y), 0).shape == (1, 120, 2)
 
 
 # Both in a result
@@ -404,11 +404,11 @@ def test_no_interval_says_that_pairs_hide_nothing():
 def test_intervals_that_were_not_tried_say_so():
     x, y = normals(5_000)
     good = MIResult(0.5, 0.01, 5_000, "demi", np.zeros(2))
-    assert list(out_of_range(good, as_sample(x, y))) == []
+    assert list(range_warnings(good, as_sample(x, y))) == []
     for other, sample in [
         (replace(good, mi=3.5), as_sample(x, y)),
         (good, as_sample(x[:400], y[:400])),
         (good, as_sample(*normals(50, d=21))),
     ]:
-        (caution,) = out_of_range(other, sample)
+        (caution,) = range_warnings(other, sample)
         assert caution.code == "range"

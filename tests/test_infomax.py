@@ -27,9 +27,9 @@ from deminat.infomax import ConcatCritic, DeepInfoMax, DotCritic, Encoder, InfoM
 from deminat.infomax import partners as strangers_of
 from deminat.infomax.probes import probed
 from deminat.persistence.serialise import pack, unpack
-from deminat.runtime.atomic import digest_of
+from deminat.runtime.atomic import sha256_of
 from deminat.studies.paper.experiments import EXPERIMENTS
-from deminat.studies.paper.infomax import InfoMaxStudy, run_infomax, serving
+from deminat.studies.paper.infomax import InfoMaxStudy, run_infomax, training_for
 from deminat.studies.paper.snapshots import Snapshots
 
 OBJECTIVES = [DEMI(), DEMI(0.2), JSD(), SMILE(1.0), CCMI(), MINE(), NWJ(), InfoNCE()]
@@ -450,7 +450,7 @@ class TestExperiment:
         else:  # whole, and under the name that it should have
             data[:] = pack({**unpack(bytes(data)), "of": "something else"})
             stem = last.name.rsplit("-", 1)[0]
-            last = last.rename(tmp_path / f"{stem}-{digest_of(bytes(data))}.safetensors")
+            last = last.rename(tmp_path / f"{stem}-{sha256_of(bytes(data))}.safetensors")
         last.write_bytes(data)
         with pytest.warns(UserWarning, match="is damaged .* going on from before it"):
             assert without_time(run_infomax(cell, tmp_path)) == wanted
@@ -494,14 +494,16 @@ class TestExperiment:
 def test_the_study_is_the_papers():
     study = EXPERIMENTS["infomax"].study
     assert (study.units, study.batch, study.critic, study.negatives) == (2048, 64, "dot", 0)
-    assert {serving(name) for name in ("demi", "jsd", "smile(tau=1)", "smile(tau=5)")} == {"demi"}
-    assert serving("demi(alpha=0.1)") == "demi(alpha=0.1)"
-    assert serving("demi(alpha=0.5)") == "demi"
+    assert {training_for(name) for name in ("demi", "jsd", "smile(tau=1)", "smile(tau=5)")} == {
+        "demi"
+    }
+    assert training_for("demi(alpha=0.1)") == "demi(alpha=0.1)"
+    assert training_for("demi(alpha=0.5)") == "demi"
     for wrong in ("nothing", "demi(alpha=1.5)", "demi(alpha=0.0)"):
         with pytest.raises(
             DataError, match=f"no objective '{re.escape(wrong)}'; there are demi, jsd"
         ):
-            serving(wrong)
+            training_for(wrong)
     with pytest.raises(DataError, match="dataset must be cifar10 or cifar100"):
         InfoMaxStudy(dataset="imagenet")
 

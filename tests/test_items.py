@@ -113,7 +113,7 @@ def rows_of(path):
 def test_a_folder_is_a_row_a_file_in_natural_order(folder, tmp_path):
     np.save(tmp_path / "y.npy", np.arange(40.0))
     x, _ = files.scan_pair(folder, tmp_path / "y.npy")
-    assert (len(x), x.breadth) == (40, 6)
+    assert (len(x), x.row_width) == (40, 6)
     np.testing.assert_array_equal(x.take(), rows_of(folder))
     np.testing.assert_array_equal(x.take(np.array([2, 10])), rows_of(folder)[[2, 10]])
     np.testing.assert_array_equal(np.vstack(list(x.pieces())), rows_of(folder))

@@ -7,7 +7,7 @@ import pytest
 from joblib import Parallel, delayed
 
 from deminat.runtime import progress as meters
-from deminat.runtime.progress import metered
+from deminat.runtime.progress import part_progress
 
 
 def work(meter):
@@ -29,7 +29,7 @@ def _often(monkeypatch):
 
 def test_parts_that_are_done_here_are_heard_at_once():
     heard: list[float] = []
-    with metered(heard.append, 2, here=True) as told:
+    with part_progress(heard.append, 2, here=True) as told:
         work(told.of(0))
         told.of(1)(0.5)
         told.done(1)
@@ -38,7 +38,7 @@ def test_parts_that_are_done_here_are_heard_at_once():
 
 def test_parts_of_other_processes_are_heard():
     heard: list[float] = []
-    with metered(heard.append, 4, here=False) as told:
+    with part_progress(heard.append, 4, here=False) as told:
         Parallel(n_jobs=2)(delayed(work)(told.of(part)) for part in range(3))
         until(lambda: 0.75 in heard)
         told.done(3)
@@ -48,7 +48,7 @@ def test_parts_of_other_processes_are_heard():
 
 def test_a_part_may_outlive_who_asked():
     before = threading.active_count()
-    with metered(lambda share: None, 1, here=False) as told:
+    with part_progress(lambda share: None, 1, here=False) as told:
         meter = told.of(0)
     meter(0.5)
     assert threading.active_count() == before
@@ -56,7 +56,7 @@ def test_a_part_may_outlive_who_asked():
 
 @pytest.mark.parametrize("here", [True, False])
 def test_nobody_asks_nothing_is_told(here):
-    with metered(None, 2, here=here) as told:
+    with part_progress(None, 2, here=here) as told:
         assert told.of(0) is None
         told.look()
         told.done(0)

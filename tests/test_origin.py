@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import deminat
-from deminat.runtime.environment import origin
+from deminat.runtime.environment import environment
 
 PACKAGE = Path(deminat.__file__).parent
 ASK = "from deminat.runtime.environment import origin; print(origin()['version'])"
@@ -58,5 +58,5 @@ def test_a_clone_has_a_commit_and_says_if_it_was_changed(copied):
 
 
 def test_torch_and_the_processor_are_named():
-    assert origin()["torch"] == version("torch")
-    assert "cores" in origin()["machine"]
+    assert environment()["torch"] == version("torch")
+    assert "cores" in environment()["machine"]

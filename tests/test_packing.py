@@ -16,9 +16,9 @@ from common import QUICK_ESTIMATORS
 from deminat import AUTO, ConvCritic, DataError, Estimator, MLPCritic, SeparableCritic, Standardize
 from deminat.critics.baselines import Additive, GaussianCopula
 from deminat.critics.baselines.mixture import Mixture, views
-from deminat.critics.composed import ClosedForm, StagedCritic, StartedCritic, SumCritic
+from deminat.critics.composed import BaselineCritic, ClosedForm, StagedCritic, SumCritic
 from deminat.data.sample import as_sample
-from deminat.data.transforms import AsIs, RankToNormal, Robust, SmoothRanks, Views
+from deminat.data.transforms import Identity, RankToNormal, Robust, SmoothRanks, Views
 from deminat.estimators.flows import FlowRatio
 from deminat.persistence.serialise import check_packable, pack, plan_of, unpack
 from deminat.tasks import gaussian
@@ -93,7 +93,7 @@ def columns(*which):
         (ConvCritic((1, 7, 5), (2, 7, 5), channels=4, hidden=8), (1, 7, 5), (2, 7, 5)),
         (FlowRatio(1, 1, blocks=2, hidden=(8,)), (1,), (1,)),
         (FlowRatio(3, 2, blocks=3, hidden=(8, 6)), (3,), (2,)),
-        (StartedCritic(SeparableCritic((2,), (2,)), 1), (3,), (3,)),
+        (BaselineCritic(SeparableCritic((2,), (2,)), 1), (3,), (3,)),
         (ClosedForm(2, 4), (5,), (4,)),
         (
             SumCritic(
@@ -118,7 +118,7 @@ def test_networks_come_back(network, x_shape, y_shape):
     assert torch.equal(again(x, y), network(x, y))
 
 
-@pytest.mark.parametrize("kind", [AsIs, Standardize, Robust, RankToNormal, SmoothRanks, Views])
+@pytest.mark.parametrize("kind", [Identity, Standardize, Robust, RankToNormal, SmoothRanks, Views])
 def test_maps_come_back(kind):
     fitted = kind.fit(X)
     assert np.array_equal(unpack(pack(fitted))(Y), fitted(Y))
@@ -164,7 +164,7 @@ class Own(nn.Module):
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnScaling(AsIs):
+class OwnScaling(Identity):
     pass
 
 

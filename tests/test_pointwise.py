@@ -15,7 +15,7 @@ from deminat.report import render
 from deminat.report.plots import save_information
 from deminat.report.pointwise import save, table
 from deminat.results import MIResult
-from deminat.runtime.atomic import writable
+from deminat.runtime.atomic import check_writable
 
 RNG = np.random.default_rng(0)
 
@@ -122,7 +122,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(cells, tmp_pa
         assert says in str(done.exception)
     (tmp_path / "d.csv").mkdir()
     with pytest.raises(DataError, match="is a folder"):
-        writable(tmp_path / "d.csv", (".csv",), "a table")
+        check_writable(tmp_path / "d.csv", (".csv",), "a table")
 
 
 def test_an_old_table_stays_until_the_new_one_is_whole(tmp_path, monkeypatch):

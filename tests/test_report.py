@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from deminat import Caution, DataError, MIResult, compare, estimate
 from deminat.cli import app
-from deminat.report import About, place, render
+from deminat.report import About, check_path, render
 from deminat.report.figures import Axis, calibration, comparison, learning, log_ratios
 from deminat.tasks import gaussian
 
@@ -352,7 +352,7 @@ def test_a_place_that_cannot_be_is_refused_before_the_work(table, tmp_path, name
     assert "\n" not in str(done.exception)
     assert table.read_bytes() == before
     with pytest.raises(DataError, match=message):
-        place(tmp_path / name)
+        check_path(tmp_path / name)
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

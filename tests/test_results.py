@@ -10,7 +10,7 @@ import pytest
 from deminat import DEMI, KSG, MINE, Caution, Gaussian, MIResult
 from deminat.data.sample import as_sample
 from deminat.errors import printable
-from deminat.estimators.scores import Scores, from_pointwise, read
+from deminat.estimators.scores import Scores, result_from_pointwise, result_from_scores
 from deminat.results import nats_to
 from deminat.tasks import gaussian
 
@@ -68,13 +68,13 @@ def test_what_estimators_answer_goes_through_json(estimator):
 
 
 def test_what_is_read_off_scores_goes_through_json():
-    told = read(DEMI(), Scores(np.ones(30), np.zeros((30, 2)))).to_dict()
+    told = result_from_scores(DEMI(), Scores(np.ones(30), np.zeros((30, 2)))).to_dict()
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
 def test_scores_beyond_any_number_are_read_in_silence():
     scores = Scores(np.arange(200.0), np.full((200, 1), 800.0))  # warnings are errors here
-    assert read(MINE(), scores).mi == pytest.approx(99.5 - 800)
+    assert result_from_scores(MINE(), scores).mi == pytest.approx(99.5 - 800)
 
 
 def test_html_is_escaped():
@@ -115,14 +115,14 @@ def test_a_caution_reads_as_two_sentences():
 
 
 def test_a_negative_estimate_is_kept_and_explained():
-    result = from_pointwise(np.full(600, -0.01), "ksg")
+    result = result_from_pointwise(np.full(600, -0.01), "ksg")
     assert result.mi == pytest.approx(-0.01)
     assert [w.code for w in result.warnings] == ["negative"]
 
 
 def test_few_pairs_are_told():
-    assert [w.code for w in from_pointwise(np.ones(499), "ksg").warnings] == ["underpowered"]
-    assert not from_pointwise(np.ones(500), "ksg").warnings
+    assert [w.code for w in result_from_pointwise(np.ones(499), "ksg").warnings] == ["underpowered"]
+    assert not result_from_pointwise(np.ones(500), "ksg").warnings
 
 
 def test_names_fit_on_one_line_of_a_terminal():

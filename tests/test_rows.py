@@ -17,11 +17,11 @@ import deminat
 from deminat import DataError
 from deminat.cli import app
 from deminat.data import files
-from deminat.data.arrays import gathered
+from deminat.data.arrays import gather
 from deminat.data.files import guards as checks
 from deminat.data.files import text_stream as long
 from deminat.data.sample import as_sample
-from deminat.data.subsample import MAX_ROWS, MAX_VALUES, draw
+from deminat.data.subsample import MAX_ROWS, MAX_VALUES, subsample
 
 RNG = np.random.default_rng(0)
 N, K = 500, 60
@@ -40,7 +40,7 @@ def codes(result):
 def test_every_row_is_as_likely_as_any_other():
     counts = np.zeros(40)
     for seed in range(400):
-        counts[draw([np.zeros(40)], None, None, 10, seed).rows] += 1
+        counts[subsample([np.zeros(40)], None, None, 10, seed).rows] += 1
     assert chisquare(counts).pvalue > 1e-4  # fails once in ten thousand
 
 
@@ -72,10 +72,10 @@ def test_a_limit_that_is_none_is_refused(pair, limit):
 
 
 def test_the_default_looks_at_rows_and_values():
-    assert len(draw([np.zeros(MAX_ROWS + 1)], None, None, None, 0).rows) == MAX_ROWS
+    assert len(subsample([np.zeros(MAX_ROWS + 1)], None, None, None, 0).rows) == MAX_ROWS
     wide = np.broadcast_to(np.zeros(1), (MAX_ROWS, 2000))
-    assert len(draw([wide], None, None, None, 0).rows) == MAX_VALUES // 2000
-    assert draw([np.zeros(MAX_ROWS)], None, None, None, 0).rows is None
+    assert len(subsample([wide], None, None, None, 0).rows) == MAX_VALUES // 2000
+    assert subsample([np.zeros(MAX_ROWS)], None, None, None, 0).rows is None
 
 
 def test_every_kind_of_rows_gives_the_same_draw(pair, tmp_path):
@@ -166,9 +166,9 @@ def test_a_map_is_not_copied_whole_and_not_changed(tmp_path, mode, monkeypatch):
     monkeypatch.setattr("deminat.data.arrays.BLOCK", 10_000)
     expected = np.array(mapped)
     rows = np.arange(0, 3000, 7)
-    np.testing.assert_array_equal(gathered(mapped, rows), expected[rows])
-    np.testing.assert_array_equal(gathered(mapped[:, 3:5], rows), expected[rows, 3:5])
-    np.testing.assert_array_equal(gathered(np.asarray(mapped), None, [9, 1]), expected[:, [9, 1]])
+    np.testing.assert_array_equal(gather(mapped, rows), expected[rows])
+    np.testing.assert_array_equal(gather(mapped[:, 3:5], rows), expected[rows, 3:5])
+    np.testing.assert_array_equal(gather(np.asarray(mapped), None, [9, 1]), expected[:, [9, 1]])
     np.testing.assert_array_equal(mapped, expected)  # also what "c" holds in memory alone
 
 
@@ -229,7 +229,7 @@ def test_the_answer_does_not_depend_on_the_format(tables, beside):
 def test_pieces_and_rows_of_a_file_are_its_values(tables, name):
     folder, values = tables
     x, y = files.scan(folder / name, "b,a", "c")
-    assert (len(x), x.breadth, y.breadth) == (N, 2, 1)
+    assert (len(x), x.row_width, y.row_width) == (N, 2, 1)
     np.testing.assert_array_equal(x.take(), values[:, [1, 0]])
     rows = np.array([0, 5, 6, 499])
     np.testing.assert_array_equal(x.take(rows), values[rows][:, [1, 0]])
@@ -298,7 +298,7 @@ if sys.platform == "linux":
     def test_a_map_is_given_back_after_each_block(tmp_path):
         np.save(tmp_path / "x.npy", np.zeros((100_000, 100)))
         mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-        gathered(mapped, np.arange(0, 100_000, 10))
+        gather(mapped, np.arange(0, 100_000, 10))
         text = Path("/proc/self/smaps").read_text().split("x.npy\n")[1]
         resident = int(text.split("Rss:")[1].split()[0])
         assert resident < 20_000  # kB, of 80,000

@@ -19,7 +19,7 @@ from torch import nn
 import deminat
 from common import QUICK, QUICK_ESTIMATORS
 from deminat import Caution, DataError, Estimator, MIResult
-from deminat.runtime.atomic import sealed
+from deminat.runtime.atomic import with_checksum
 from deminat.tasks import gaussian
 
 X, Y = gaussian(2, 1.0).sample(110, seed=0)
@@ -279,7 +279,7 @@ def test_an_unfinished_run_is_told_from_none(tmp_path):
 def test_a_newer_run_asks_for_an_update(run):
     manifest = run / "manifest.json"
     told = json.loads(manifest.read_text())
-    manifest.write_bytes(sealed({**told, "version": 2, "more": "things"}))
+    manifest.write_bytes(with_checksum({**told, "version": 2, "more": "things"}))
     refused(run, "newer deminat (format 2", "update")
 
 
@@ -294,7 +294,7 @@ def test_a_manifest_cannot_name_other_files(run, name):
     manifest = run / "manifest.json"
     told = json.loads(manifest.read_text())
     other = {key: value for key, value in told["files"].items() if key.startswith("result")}
-    manifest.write_bytes(sealed({**told, "files": {**other, name: "0" * 64}}))
+    manifest.write_bytes(with_checksum({**told, "files": {**other, name: "0" * 64}}))
     refused(run, "damaged")
 
 

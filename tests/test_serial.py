@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from deminat.data.dependence import correlation_time, gap_between, serial_cautions
+from deminat.data.dependence import correlation_time, gap_between, serial_warnings
 from deminat.data.sample import as_sample
 
 
@@ -26,19 +26,19 @@ def test_a_correlation_time_is_that_of_the_process():
 @pytest.mark.parametrize("n", [300, 2_000])
 @pytest.mark.parametrize("seed", range(10))
 def test_two_wandering_series_are_always_told(n, seed):
-    (told,) = serial_cautions(wandering(n, seed), wandering(n, seed + 100))
+    (told,) = serial_warnings(wandering(n, seed), wandering(n, seed + 100))
     assert told.code == "autocorrelated"
 
 
 def test_one_wandering_side_is_no_harm():
     rng = np.random.default_rng(0)
-    assert serial_cautions(wandering(1_000, 0), rng.normal(size=(1_000, 1))) == ()
+    assert serial_warnings(wandering(1_000, 0), rng.normal(size=(1_000, 1))) == ()
 
 
 def test_false_alarms_are_rare():
     rng = np.random.default_rng(0)
     pairs = ((rng.normal(size=(200, 5)), rng.standard_cauchy((200, 5))) for _ in range(300))
-    assert sum(bool(serial_cautions(x, y)) for x, y in pairs) == 0
+    assert sum(bool(serial_warnings(x, y)) for x, y in pairs) == 0
 
 
 def test_gaps_grow_with_memory_but_leave_most_rows():

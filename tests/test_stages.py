@@ -20,10 +20,10 @@ from deminat import (
 )
 from deminat.critics.baselines.base import log_ratio
 from deminat.critics.baselines.mixture import mixture_on, views
-from deminat.critics.composed import ClosedForm, StagedCritic, StartedCritic
+from deminat.critics.composed import BaselineCritic, ClosedForm, StagedCritic
 from deminat.critics.scoring import is_separable, product_scores
 from deminat.data.transforms import Views
-from deminat.estimators.staged_fit import Course, Lesson, Stage, grow
+from deminat.estimators.staged_fit import Stage, TrainingPairs, TrainingPlan, fit_stages
 from deminat.tasks import gaussian, get, mixture
 from deminat.training.config import EarlyStopping
 
@@ -45,13 +45,15 @@ def lesson_of(x, y, held=500, seed=0):
     n = len(x) - held
     others = torch.randint(1, held, (held, 16), generator=torch.Generator().manual_seed(seed))
     others = (others + torch.arange(held)[:, None]) % held
-    return Lesson(x[:n], y[:n], None, (x[n:], y[n:], others))
+    return TrainingPairs(x[:n], y[:n], None, (x[n:], y[n:], others))
 
 
 def grown(x, y, stages, halves=0, training=STEADY):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return grow(SMALL, stages, lesson_of(x, y), halves, Course(DEMI(), training, seed=0))
+        return fit_stages(
+            SMALL, stages, lesson_of(x, y), halves, TrainingPlan(DEMI(), training, seed=0)
+        )
 
 
 def two_stages(d):
@@ -85,7 +87,7 @@ def started(task, n=2_000, seed=0):
 def lesson(width, n=6, m=4):
     x, y = torch.arange(n * width).view(n, width), -torch.arange(n * width).view(n, width)
     held = 10 * x[:m], 10 * y[:m], torch.zeros(m, 2, dtype=torch.long)
-    return Lesson(x, y, torch.arange(n), held)
+    return TrainingPairs(x, y, torch.arange(n), held)
 
 
 def test_a_lesson_is_mapped_with_its_judges():
@@ -115,7 +117,7 @@ def test_a_lesson_without_judges_stays_without():
 
 
 def test_a_share_of_the_time_is_what_is_left():
-    course = Course(DEMI(), QUICK, seed=0)
+    course = TrainingPlan(DEMI(), QUICK, seed=0)
     assert course.share(0, 3) is course
     limited = replace(course, deadline=1e12)  # far enough that the present hardly matters
     assert limited.share(0, 4).deadline == pytest.approx(0.25e12, rel=1e-3)
@@ -251,7 +253,7 @@ def test_the_stages_score_as_they_did_in_training():
     assert history.best_step > 0
     staged = separable_part(critic)
     with torch.no_grad():
-        alone = StartedCritic(staged.critics[0], halves)
+        alone = BaselineCritic(staged.critics[0], halves)
         torch.testing.assert_close(staged(x, y), alone(x, y))
         assert not torch.allclose(staged(x, y), start)
 
@@ -262,8 +264,8 @@ def test_histories_are_joined():
     shares = []
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        course = Course(DEMI(), brief, seed=0)
-        _, history = grow(SMALL, two_stages(5), lesson_of(x, y), 0, course, shares.append)
+        course = TrainingPlan(DEMI(), brief, seed=0)
+        _, history = fit_stages(SMALL, two_stages(5), lesson_of(x, y), 0, course, shares.append)
     assert history.steps == 20 + 50 + 50  # the first takes fewer; the last one concatenates
     assert len(history.held_out) == 3 + 6 + 6  # before any step, after 10, after 20...
     assert history.restarts == 0
@@ -273,11 +275,11 @@ def test_histories_are_joined():
 
 def test_of_separable_critics_without_hope_little_is_asked():
     x, y = map(seen_by_views, gaussian(5, 0.0).sample(1_500, seed=0))
-    stopping = EarlyStopping(every=10, patience=6, hope=6, gain=0.5)
-    course = Course(DEMI(), replace(QUICK, steps=250, stopping=stopping), seed=0)
+    stopping = EarlyStopping(every=10, patience=6, initial_patience=6, gain=0.5)
+    course = TrainingPlan(DEMI(), replace(QUICK, steps=250, stopping=stopping), seed=0)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        _, history = grow(SMALL, two_stages(5), lesson_of(x, y), 0, course)
+        _, history = fit_stages(SMALL, two_stages(5), lesson_of(x, y), 0, course)
     assert history.steps == 30 + 30 + 60
     assert history.best_step == 0
 

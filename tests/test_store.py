@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from deminat.errors import DataError, TrainingError
-from deminat.runtime.rowstore import Store, key_of
+from deminat.runtime.rowstore import SqliteStore, key_of
 from deminat.runtime.sweep import Sweep, run_sweep
 from sweeping import cells, deadly, hoarded, relentless, squares, with_origin
 
@@ -35,13 +35,13 @@ def started(path, count, *more):
 
 
 def rows_at(path):
-    with Store.reading(path) as store:
+    with SqliteStore.reading(path) as store:
         return store.rows()
 
 
 def test_rows_come_back_as_they_were(tmp_path):
     row = {"seed": 1, "estimate": 0.1 + 0.2, "method": "demi", "missing": None, "curve": [1.5, 2]}
-    with Store.writing(tmp_path / "new" / "rows.sqlite") as store:
+    with SqliteStore.writing(tmp_path / "new" / "rows.sqlite") as store:
         store.add({"seed": 1}, [row, {"seed": 1}])
         assert store.missing([{"seed": 2}, {"seed": 1}]) == [{"seed": 2}]
         assert store.rows() == [row, {"seed": 1}]
@@ -53,14 +53,14 @@ def test_a_cell_is_the_same_in_any_order_of_its_keys():
 
 
 def test_a_cell_is_stored_once(tmp_path):
-    with Store.writing(tmp_path / "rows.sqlite") as store:
+    with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
         store.add({"seed": 0}, [{"value": 1}])
         store.add({"seed": 0}, [{"value": 2}, {"value": 3}])
         assert store.rows() == [{"value": 1}]
 
 
 def test_a_cell_without_rows_is_done_too(tmp_path):
-    with Store.writing(tmp_path / "rows.sqlite") as store:
+    with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
         store.add({"seed": 0}, [])
         assert store.missing([{"seed": 0}]) == []
 
@@ -69,33 +69,33 @@ def test_another_database_is_refused(tmp_path):
     path = tmp_path / "other.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE rows (cell, row)")
-    with pytest.raises(DataError, match="choose another place"), Store.writing(path):
+    with pytest.raises(DataError, match="choose another place"), SqliteStore.writing(path):
         pass
 
 
 def test_errors_within_are_not_mistaken_for_those_of_the_file(tmp_path):
     with (
         pytest.raises(FileNotFoundError, match=r"model\.bin"),
-        Store.writing(tmp_path / "rows.sqlite"),
+        SqliteStore.writing(tmp_path / "rows.sqlite"),
     ):
         raise FileNotFoundError("model.bin")
 
 
 def test_rows_are_there_for_readers_while_one_writes(tmp_path):
     path = tmp_path / "rows.sqlite"
-    with Store.writing(path) as store:
+    with SqliteStore.writing(path) as store:
         store.add({"seed": 0}, [{"value": 1}])
         assert rows_at(path) == [{"value": 1}]
 
 
 def test_a_second_writer_is_refused(tmp_path):
     path = tmp_path / "rows.sqlite"
-    with Store.writing(path):
+    with SqliteStore.writing(path):
         second = started(path, 1, 1)
         _, error = second.communicate(timeout=60)
     assert second.returncode != 0
     assert "another process is writing to" in error
-    with Store.writing(path) as store:  # and the lock went with the first
+    with SqliteStore.writing(path) as store:  # and the lock went with the first
         assert store.rows() == []
 
 
@@ -104,10 +104,13 @@ def test_what_is_no_store_is_refused_by_name(tmp_path):
     path.write_text("not a database, but long enough to look like one " * 50)
     with (
         pytest.raises(DataError, match=r"cannot use .*notes.txt: file is not a database"),
-        Store.writing(path),
+        SqliteStore.writing(path),
     ):
         pass
-    with pytest.raises(DataError, match="there are no rows at"), Store.reading(tmp_path / "none"):
+    with (
+        pytest.raises(DataError, match="there are no rows at"),
+        SqliteStore.reading(tmp_path / "none"),
+    ):
         pass
 
 
@@ -115,14 +118,14 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with (
         pytest.raises(DataError, match="cannot write to"),
-        Store.writing(tmp_path / "file" / "rows.sqlite"),
+        SqliteStore.writing(tmp_path / "file" / "rows.sqlite"),
     ):
         pass
 
 
 def test_commits_are_on_disk_before_they_return(tmp_path):
     path = tmp_path / "rows.sqlite"
-    with Store.writing(path) as store:
+    with SqliteStore.writing(path) as store:
         connection = store._connection
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # full
@@ -135,7 +138,7 @@ def test_a_sweep_runs_what_is_missing_and_keeps_the_order(tmp_path):
         ran.append(cell["seed"])
         return [{**cell, "value": cell["seed"] ** 2}]
 
-    with Store.writing(tmp_path / "rows.sqlite") as store:
+    with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
         store.add({"seed": 2}, [{"seed": 2, "value": 4}])
         sweep = Sweep([{"seed": s} for s in (3, 2, 1)], run)
         rows = run_sweep(sweep, store, progress=shares.append)
@@ -149,7 +152,7 @@ def test_a_sweep_runs_what_is_missing_and_keeps_the_order(tmp_path):
 def test_rows_do_not_depend_on_processes(tmp_path):
     tables = []
     for jobs in (1, 2):
-        with Store.writing(tmp_path / f"{jobs}.sqlite") as store:
+        with SqliteStore.writing(tmp_path / f"{jobs}.sqlite") as store:
             tables.append(run_sweep(Sweep(cells(7), squares), store, jobs=jobs))
     assert tables[0] == tables[1] == with_origin(cells(7))
 
@@ -157,7 +160,7 @@ def test_rows_do_not_depend_on_processes(tmp_path):
 def test_processes_that_grew_are_replaced_in_silence(tmp_path):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        with Store.writing(tmp_path / "rows.sqlite") as store:
+        with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
             rows = run_sweep(Sweep(cells(6), hoarded), store, jobs=2)
     assert len({row["process"] for row in rows}) > 2
     assert not said
@@ -169,7 +172,7 @@ def test_an_error_in_a_cell_leaves_the_others(tmp_path):
             raise TrainingError("training diverged")
         return [cell]
 
-    with Store.writing(tmp_path / "rows.sqlite") as store:
+    with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
         with pytest.raises(TrainingError, match=r'1 of 4 cells failed, the first \{"seed": 1\}'):
             run_sweep(Sweep([{"seed": s} for s in range(4)], run), store)
         assert {row["seed"] for row in store.rows()} == {0, 2, 3}
@@ -179,7 +182,7 @@ def test_a_fault_of_ours_in_a_cell_leaves_the_others(tmp_path):
     def run(cell):
         return [{"inverse": 1 / cell["seed"]}]
 
-    with Store.writing(tmp_path / "rows.sqlite") as store:
+    with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
         with pytest.raises(TrainingError, match=r"1 of 4 cells .*: ZeroDivisionError: division by"):
             run_sweep(Sweep([{"seed": s} for s in range(4)], run), store)
         assert len(store.rows()) == 3
@@ -188,7 +191,7 @@ def test_a_fault_of_ours_in_a_cell_leaves_the_others(tmp_path):
 def test_where_a_process_is_killed_others_go_on(tmp_path):
     wanted = [{"seed": s, "folder": str(tmp_path)} for s in range(30)]
     shares = []
-    with Store.writing(tmp_path / "rows.sqlite") as store:
+    with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
         rows = run_sweep(Sweep(wanted, deadly), store, jobs=2, progress=shares.append)
     assert [row["seed"] for row in rows] == list(range(30))
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.isdigit()) == [
@@ -201,7 +204,7 @@ def test_where_a_process_is_killed_others_go_on(tmp_path):
 def test_processes_that_are_killed_again_and_again_end_a_sweep(tmp_path, monkeypatch):
     monkeypatch.setattr("deminat.runtime.sweep._TRIES", 2)
     wanted = [{"seed": s} for s in (1, 2, 4, 14)]
-    with Store.writing(tmp_path / "rows.sqlite") as store:
+    with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
         with pytest.raises(TrainingError, match=r"killed 2 times .* go on with --jobs 1"):
             run_sweep(Sweep(wanted, relentless), store, jobs=2)
         assert {row["seed"] for row in store.rows()} <= {1, 2}
@@ -210,7 +213,7 @@ def test_processes_that_are_killed_again_and_again_end_a_sweep(tmp_path, monkeyp
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path):
     pytest.importorskip("distributed")
     with (
-        Store.writing(tmp_path / "rows.sqlite") as store,
+        SqliteStore.writing(tmp_path / "rows.sqlite") as store,
         pytest.raises(DataError, match="no Dask scheduler answers at tcp:"),
     ):
         run_sweep(Sweep(cells(1), squares), store, cluster="tcp://127.0.0.1:9")

@@ -16,7 +16,7 @@ from deminat.data.pairs import batches
 from deminat.errors import TrainingError
 from deminat.estimators.flows import FlowRatio
 from deminat.runtime.process import one_thread
-from deminat.runtime.progress import share_of
+from deminat.runtime.progress import progress_of_part
 from deminat.training.analytic.gradients import batch_loss
 from deminat.training.config import EarlyStopping, Training
 from deminat.training.loop import train
@@ -83,13 +83,15 @@ def test_the_last_step_is_judged_too():
 def test_no_hope_ends_a_training_sooner_than_patience():
     def looks(held_losses, **stopping):
         told = iter(held_losses)
-        stopping = EarlyStopping(every=1, patience=6, hope=3, gain=0.1, **stopping)
+        stopping = EarlyStopping(every=1, patience=6, initial_patience=3, gain=0.1, **stopping)
         settings = replace(FAST, stopping=stopping)
         return run(Point(), lambda at: at**2, settings, held_loss=lambda _: next(told)).steps
 
     assert looks([1.0] * 9) == 3
     assert looks([1.0, 1.2, 0.96, 0.96, 0.96, 0.96, 0.96]) == 3
-    assert looks([1.0, 1.2, 0.94, 0.96, 0.96, 0.96, 0.96]) == 6  # half a gain: some hope
+    assert (
+        looks([1.0, 1.2, 0.94, 0.96, 0.96, 0.96, 0.96]) == 6
+    )  # half a gain: some initial_patience
     assert looks([1.0, 1.2, 0.8, *[0.96] * 6]) == 8
 
 
@@ -216,7 +218,7 @@ def test_a_cosine_warms_up_and_ends_at_nothing():
 
 def test_progress_grows_to_one():
     seen: list[float] = []
-    run(Point(), lambda at: at**2, progress=share_of(seen.append, 1, 2))
+    run(Point(), lambda at: at**2, progress=progress_of_part(seen.append, 1, 2))
     assert seen == sorted(seen)
     assert seen[-1] == 1
     assert min(seen) > 0.5

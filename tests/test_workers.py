@@ -14,7 +14,7 @@ import pytest
 from joblib import Parallel, delayed, parallel_config
 
 from deminat.errors import DataError, TrainingError
-from deminat.runtime.pool import _Work, begun, crew, shared, standing_by
+from deminat.runtime.pool import _Work, preloaded_workers, run_parts, start_early, worker_pool
 
 
 def who(part: int, seconds: float = 0.0) -> tuple[int, int]:
@@ -38,7 +38,7 @@ def fail(part: int) -> tuple[int, int]:
 
 def test_parts_come_in_order_and_this_process_takes_some():
     parts = [partial(who, i, 0.3) for i in range(6)]
-    found = list(shared(parts, 2))
+    found = list(run_parts(parts, 2))
     assert [i for i, _ in found] == list(range(6))
     workers = {pid for _, pid in found}
     assert os.getpid() in workers
@@ -46,14 +46,14 @@ def test_parts_come_in_order_and_this_process_takes_some():
 
 
 def test_with_one_job_all_is_done_here():
-    assert list(shared([partial(who, i) for i in range(3)], 1)) == [
+    assert list(run_parts([partial(who, i) for i in range(3)], 1)) == [
         (i, os.getpid()) for i in range(3)
     ]
 
 
 def test_where_joblib_would_use_threads_all_is_done_by_one():
     with parallel_config(backend="threading"):
-        found = list(shared([partial(who, i) for i in range(3)], 2))
+        found = list(run_parts([partial(who, i) for i in range(3)], 2))
     assert found == [(i, os.getpid()) for i in range(3)]
 
 
@@ -61,64 +61,64 @@ def test_where_joblib_would_use_threads_all_is_done_by_one():
 def test_an_error_of_any_process_is_raised(failing):
     parts = [partial(fail if i == failing else who, i) for i in range(5)]
     with pytest.raises(ValueError, match=f"part {failing}"):
-        list(shared(parts, 2))
-    assert [i for i, _ in shared([partial(who, i) for i in range(4)], 2)] == list(range(4))
+        list(run_parts(parts, 2))
+    assert [i for i, _ in run_parts([partial(who, i) for i in range(4)], 2)] == list(range(4))
 
 
 def test_work_begun_elsewhere_is_waited_for():
-    with crew(2):
-        part, pid = begun(partial(who, 7))()
+    with worker_pool(2):
+        part, pid = start_early(partial(who, 7))()
     assert part == 7
     assert pid != os.getpid()
 
 
 def test_work_begun_here_waits_until_asked_and_is_done_once():
     asked = []
-    ask = begun(lambda: asked.append(1))
+    ask = start_early(lambda: asked.append(1))
     assert asked == []
     ask(), ask()
     assert asked == [1]
 
 
 def test_processes_that_stand_by_have_the_module_and_are_gone_afterwards():
-    with standing_by(2, "wave"):
-        assert begun(has_wave)()
-        pids = {pid for _, pid in shared([partial(who, i, 0.3) for i in range(4)], 2)}
+    with preloaded_workers(2, "wave"):
+        assert start_early(has_wave)()
+        pids = {pid for _, pid in run_parts([partial(who, i, 0.3) for i in range(4)], 2)}
     (there,) = pids - {os.getpid()}
     assert is_gone(there)
 
 
 def test_a_crew_that_rested_works_again_and_one_that_was_killed_does_not():
-    with crew(2):
-        _, first = begun(partial(who, 0))()
-    with crew(2):
-        _, again = begun(partial(who, 0))()
+    with worker_pool(2):
+        _, first = start_early(partial(who, 0))()
+    with worker_pool(2):
+        _, again = start_early(partial(who, 0))()
     assert again == first
     os.kill(first, signal.SIGKILL)
     assert is_gone(first)
-    with crew(2):
-        _, other = begun(partial(who, 0))()
+    with worker_pool(2):
+        _, other = start_early(partial(who, 0))()
     assert other != first
 
 
 def test_a_process_that_is_killed_in_the_middle_is_told_in_words():
     with pytest.raises(TrainingError, match=r"killed in the middle of its work, .* n_jobs=1"):
-        list(shared([partial(end_badly, os.getpid()), partial(who, 1, 2.0)], 2))
+        list(run_parts([partial(end_badly, os.getpid()), partial(who, 1, 2.0)], 2))
 
 
 def test_what_cannot_be_sent_is_told_in_words():
     lock = threading.Lock()
     with pytest.raises(DataError, match="use n_jobs=1"):
-        list(shared([lambda i=i: (i, lock) for i in range(2)], 2))
+        list(run_parts([lambda i=i: (i, lock) for i in range(2)], 2))
 
 
 def test_threads_have_crews_of_their_own():
     def many() -> None:
-        found.append([i for i, _ in shared([partial(who, i, 0.1) for i in range(9)], 3)])
+        found.append([i for i, _ in run_parts([partial(who, i, 0.1) for i in range(9)], 3)])
 
     def wrong() -> None:
         with pytest.raises(ValueError, match="part 0"):
-            list(shared([partial(fail, 0), partial(who, 1)], 2))
+            list(run_parts([partial(fail, 0), partial(who, 1)], 2))
 
     found: list[list[int]] = []
     threads = [threading.Thread(target=each) for each in (many, wrong)]
@@ -132,7 +132,7 @@ def test_threads_have_crews_of_their_own():
 def test_processes_of_joblib_are_left_alone():
     for i in Parallel(n_jobs=2, return_as="generator")(delayed(who)(i, 0.1) for i in range(4)):
         if i[0] == 1:
-            assert [j for j, _ in shared([partial(who, j) for j in range(3)], 2)] == [0, 1, 2]
+            assert [j for j, _ in run_parts([partial(who, j) for j in range(3)], 2)] == [0, 1, 2]
 
 
 def test_processes_end_with_the_one_that_asks():

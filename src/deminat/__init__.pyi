@@ -4,7 +4,7 @@ from . import tasks as tasks
 from .api import compare as compare
 from .api import estimate as estimate
 from .critics.baselines import GaussianCopula as GaussianCopula
-from .critics.baselines import choose_start as choose_start
+from .critics.baselines import choose_baseline as choose_baseline
 from .critics.networks import ConvCritic as ConvCritic
 from .critics.networks import MLPCritic as MLPCritic
 from .critics.networks import SeparableCritic as SeparableCritic

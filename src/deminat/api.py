@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
-from .data.sample import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given, described
+from .data.sample import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given, describe_run
 from .errors import DataError
 from .estimators.base import MIEstimator
-from .estimators.fitted import Fitted, Part, Source
+from .estimators.fitted import ColumnNames, FittedModel, FoldEnsemble
 from .estimators.flows import GM
 from .estimators.neural import Estimator
 from .estimators.recipes import Preset
 from .estimators.registry import Method, estimator_for
-from .estimators.scores import from_pointwise
-from .inference import Assessor, beyond, judged_given
+from .estimators.scores import result_from_pointwise
+from .inference import Assessor, conditional_result, conditional_test
 from .objectives import DEMI, JSD
-from .persistence.checkpoints import Checkpoint, kept_in
+from .persistence.checkpoints import Checkpoint, open_checkpoint
 from .persistence.serialise import check_packable
 from .results import Caution, MIResult
-from .runtime.pool import crew
-from .runtime.progress import Progress, share_of
+from .runtime.pool import worker_pool
+from .runtime.progress import Progress, progress_of_part
 from .training.callbacks import Callback
 from .training.config import AUTO
 
@@ -166,14 +166,14 @@ def compare(
     shapes = [sample.y.shape[1:] for sample in samples]
     about = {**settings, "budget": budget, "columns": shapes}
     jobs = min(effective_n_jobs(n_jobs), folds)
-    with kept_in(checkpoint, samples[0], about) as keep, crew(jobs):
+    with open_checkpoint(checkpoint, samples[0], about) as keep, worker_pool(jobs):
         ask = partial(_compared, **settings, n_jobs=n_jobs, callbacks=callbacks, keep=keep)
         if given is None:
             results = plain(ask, samples[0], seed, budget, progress)
         else:
             results = given_z(ask, samples, seed, budget, progress)
-    sources = tuple(Source.of(side) for side in ((x, y) if given is None else (x, y, given)))
-    results = [replace(r, model=r.model and Fitted(sources, *r.model)) for r in results]
+    sources = tuple(ColumnNames.of(side) for side in ((x, y) if given is None else (x, y, given)))
+    results = [replace(r, model=r.model and FittedModel(sources, *r.model)) for r in results]
     return results if keep is None else [keep.told(result) for result in results]
 
 
@@ -196,7 +196,7 @@ def _compared(
     estimators = [estimator_for(method, preset, sample, seed) for method in methods]
     if sample.is_constant():
         nothing = np.zeros(len(sample))
-        same = [from_pointwise(nothing, e.name, sample.warnings) for e in estimators]
+        same = [result_from_pointwise(nothing, e.name, sample.warnings) for e in estimators]
         return [replace(told(result, sample, seed), model=()) for result in same]
     if keep is not None:
         for estimator in estimators:
@@ -207,7 +207,11 @@ def _compared(
         assess = assess.begun()
     results: dict[int, MIResult] = {}
     for i, members in enumerate(trainings):
-        how = {"folds": folds, "n_jobs": n_jobs, "progress": share_of(progress, i, len(trainings))}
+        how = {
+            "folds": folds,
+            "n_jobs": n_jobs,
+            "progress": progress_of_part(progress, i, len(trainings)),
+        }
         heard = {"callbacks": callbacks, "keeper": keep and keep.part(f"{part}-{i}")}
         answers = _measure([estimators[j] for j in members], sample, assess, how, heard)
         results.update(zip(members, answers, strict=True))
@@ -255,9 +259,9 @@ def _measure(
         fit = first.cross_fit(sample, **how, **heard)
         objectives = [e.objective for e in group if isinstance(e, Estimator)]
         readings = zip(first.readings(fit, objectives, sample), objectives, strict=True)
-        as_tried = first.training == AUTO
+        is_validated = first.training == AUTO
         results = [
-            assess(result, fit, isinstance(o, DEMI | JSD), as_tried) for result, o in readings
+            assess(result, fit, isinstance(o, DEMI | JSD), is_validated) for result, o in readings
         ]
     else:
         return [_ungrouped(first.measure(sample, **how), sample)]
@@ -307,7 +311,7 @@ def given_z(
             sample,
             Assessor(sample, seed, test=False),
             budget=half,
-            progress=share_of(progress, i, 2),
+            progress=progress_of_part(progress, i, 2),
             part=part,
         )
         for i, (sample, part) in enumerate([(both, "whole"), (known, "known")])
@@ -315,7 +319,7 @@ def given_z(
     p_value = _p_value_given(pair, known, seed)
     results = []
     for a, b in zip(of_both, of_known, strict=True):
-        result = told(beyond(a, b, pair, p_value), pair, seed, known)
+        result = told(conditional_result(a, b, pair, p_value), pair, seed, known)
         results.append(_with_parts(result, (raw[0], a), (raw[1], b)))
     return results
 
@@ -324,17 +328,17 @@ def _with_parts(result: MIResult, *fits: tuple[Sample, MIResult]) -> MIResult:
     """Return a result with what was fitted to samples, if the method tells it."""
     if any(fit.model is None for _, fit in fits):
         return replace(result, model=None)
-    return replace(result, model=tuple(Part.of(raw, fit.model) for raw, fit in fits))
+    return replace(result, model=tuple(FoldEnsemble.of(raw, fit.model) for raw, fit in fits))
 
 
 def _p_value_given(pair: Sample, known: Sample, seed: int) -> float | None:
     try:
-        return judged_given(pair, known.y, seed=seed).p_value
+        return conditional_test(pair, known.y, seed=seed).p_value
     except DataError:  # few rows, or a series, have an estimate all the same
         return None
 
 
 def told(result: MIResult, sample: Sample, seed: int, known: Sample | None = None) -> MIResult:
     """Return a result that knows of what and by which seed it is."""
-    run = {"run": described(sample, seed, known)}
+    run = {"run": describe_run(sample, seed, known)}
     return replace(result, diagnostics={**result.diagnostics, **run}, rows=sample.rows)

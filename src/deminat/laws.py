@@ -24,7 +24,7 @@ from .data.sample import LEAST_PAIRS, NanPolicy, Sample, as_sample
 from .estimators.recipes import Preset
 from .estimators.registry import Method
 from .results import MIResult
-from .runtime.progress import Progress, share_of
+from .runtime.progress import Progress, progress_of_part
 
 __all__ = ["Check", "check"]
 
@@ -111,7 +111,7 @@ def check(
             max_rows=len(sample),
             n_jobs=n_jobs,
             budget=None if budget is None else budget / count,
-            progress=share_of(progress, i, count),
+            progress=progress_of_part(progress, i, count),
             **about,
         )
 

@@ -31,12 +31,12 @@ from scipy.stats import false_discovery_control
 
 from .api import estimate
 from .data.arrays import as_rows
-from .data.files.columns import listing
+from .data.files.columns import format_names
 from .data.sample import NanPolicy
 from .errors import DataError
 from .estimators.recipes import Preset
 from .results import Caution
-from .runtime.rowstore import Cell, Row, Store, key_of
+from .runtime.rowstore import Cell, Row, SqliteStore, key_of
 from .runtime.sweep import Sweep, run_sweep
 
 __all__ = ["PairwiseResult", "pairwise"]
@@ -128,7 +128,7 @@ def pairwise(
     how |= {name: _mark(value) for name, value in known.items()}
     cells = [{"x": a, "y": b, "values": f"{marks[a]} {marks[b]}", **how} for a, b in pairs]
     sweep = Sweep(cells, partial(_estimated, columns, known))
-    with nullcontext(_Memory()) if store is None else Store.writing(store) as rows:
+    with nullcontext(_Memory()) if store is None else SqliteStore.writing(store) as rows:
         found = run_sweep(sweep, rows, jobs=n_jobs, cluster=cluster, progress=progress)
     return PairwiseResult(_adjusted(found), _first_of_each(found))
 
@@ -148,7 +148,7 @@ def _usable(frame: nw.DataFrame[Any]) -> list[str]:
     left_out = [name for name, is_usable in usable.items() if not is_usable]
     if left_out:
         warnings.warn(
-            f"left out: {listing(left_out)} (not numbers; give categories a categorical type)",
+            f"left out: {format_names(left_out)} (not numbers; give categories a categorical type)",
             stacklevel=3,
         )
     return [name for name, is_usable in usable.items() if is_usable]

@@ -14,11 +14,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COVERS", "Caution", "IndependenceResult", "MIResult", "Unit", "nats_to", "shown_p"]
+__all__ = [
+    "ERROR_COVERS",
+    "Caution",
+    "IndependenceResult",
+    "MIResult",
+    "Unit",
+    "format_p",
+    "nats_to",
+]
 
 Unit = Literal["nats", "bits"]
 
-COVERS = "spread over pairs; bias and training error not included"
+ERROR_COVERS = "spread over pairs; bias and training error not included"
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,7 @@ class MIResult:
         mi = round(nats_to(unit, self.mi), 3) + 0.0  # no -0.000
         line = f"{mi:.3f} {unit}  {self._spread(unit)}"
         if self.p_value is not None:
-            line += f"  {shown_p(self.p_value)}"
+            line += f"  {format_p(self.p_value)}"
         if self.lower_bound is not None:
             line += f"  at least {nats_to(unit, self.lower_bound):.3f}"
         line += f"  n={self.n}  {self.method}"
@@ -134,7 +142,7 @@ class MIResult:
     def _repr_html_(self) -> str:
         rows = [
             ("mutual information", f"{self.mi:.3f} nats ({self.bits:.3f} bits)"),
-            ("standard error", f"{self.standard_error:.3f} nats ({COVERS})"),
+            ("standard error", f"{self.standard_error:.3f} nats ({ERROR_COVERS})"),
             *self._assessed(),
             ("pairs", f"{self.n}"),
             ("method", self.method),
@@ -151,7 +159,7 @@ class MIResult:
     def _spread(self, unit: Unit) -> str:
         """Return how far the truth may be, as well as that is known."""
         if self.interval is None:
-            return f"s.e. {nats_to(unit, self.standard_error):.3f} ({COVERS})"
+            return f"s.e. {nats_to(unit, self.standard_error):.3f} ({ERROR_COVERS})"
         low, high = (nats_to(unit, nats) for nats in self.interval)
         return f"95% interval [{low:.3f}, {high:.3f}]"
 
@@ -161,7 +169,7 @@ class MIResult:
             low, high = self.interval
             found.append(("95% interval", f"{low:.3f} to {high:.3f} nats"))
         if self.p_value is not None:
-            found.append(("independence", shown_p(self.p_value)))
+            found.append(("independence", format_p(self.p_value)))
         if self.lower_bound is not None:
             found.append(("at least", f"{self.lower_bound:.3f} nats (95% sure)"))
         return found
@@ -223,7 +231,7 @@ class MIResult:
             "mi": nats_to(unit, self.mi),
             "standard_error": nats_to(unit, self.standard_error),
             "unit": unit,
-            "standard_error_covers": COVERS,
+            "standard_error_covers": ERROR_COVERS,
             "interval": self.interval and [nats_to(unit, nats) for nats in self.interval],
             "p_value": self.p_value,
             "lower_bound": None if self.lower_bound is None else nats_to(unit, self.lower_bound),
@@ -253,7 +261,7 @@ class IndependenceResult:
     warnings: tuple[Caution, ...] = ()
 
     def __str__(self) -> str:
-        line = f"{shown_p(self.p_value)}  n={self.n}  {self.compared}"
+        line = f"{format_p(self.p_value)}  n={self.n}  {self.compared}"
         codes = ", ".join(dict.fromkeys(w.code for w in self.warnings))
         return f"{line}  warnings: {codes}" if codes else line
 
@@ -263,7 +271,7 @@ class IndependenceResult:
         return {**asdict(self), "unit": "nats", "warnings": warnings}
 
 
-def shown_p(p: float) -> str:
+def format_p(p: float) -> str:
     """Return a p-value as it is printed."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 

@@ -46,11 +46,11 @@ def bench(
 
     deminat bench bmi --runs 1 --only preset=auto --only n=10000 --out bmi.csv --figure bmi.png
     """
-    from ..studies.bench import BENCHES, narrowed, run_bench
+    from ..studies.bench import BENCHES, run_bench, with_filter
 
     if name not in BENCHES:
         raise DataError(f"no bench {printable(name)}; there are {', '.join(BENCHES)}")
-    chosen = narrowed(BENCHES[name], only or [])
+    chosen = with_filter(BENCHES[name], only or [])
     draw = _drawing(name, chosen) if figure else None
     seeds = range(first, first + (runs or chosen.runs))
     cells = chosen.cells(seeds)  # which refuses what cannot be

@@ -9,7 +9,7 @@ import typer
 from ..errors import printable
 from .app import app
 from .console import progress, say, show
-from .inputs import beside, sides
+from .inputs import row_columns, scan_sides
 from .options import (
     UNTRAINED,
     Categorical,
@@ -34,8 +34,8 @@ from .options import (
     Y,
     YFile,
 )
-from .pointwise import Figure, Pointwise, check_places, write
-from .saved_runs import check_place, command, finished, keeping
+from .pointwise import Figure, Pointwise, check_paths, write_pointwise
+from .saved_runs import check_save_folder, command_line, resumable_run, save_finished
 
 if TYPE_CHECKING:
     from ..results import MIResult
@@ -94,19 +94,19 @@ def estimate(
     deminat estimate cells.parquet --x raf --y mek --save run --resume
     """
     if report is not None:
-        from ..report import place
+        from ..report import check_path
 
-        place(report)  # refused now, not after minutes of work
-    check_places(pointwise, figure)
+        check_path(report)  # refused now, not after minutes of work
+    check_paths(pointwise, figure)
     within = "" if budget is None else f" within {budget:g} s"
     with (
-        keeping(context, save, resume, method or [Method.DEMI]) as checkpoint,
+        resumable_run(context, save, resume, method or [Method.DEMI]) as checkpoint,
         progress(f"estimating{within}") as share,
         _helpers(method, jobs, folds),
     ):
-        check_place(save)
-        x_side, y_side, known = sides(file, y_file, x, y, categorical, given)
-        about = beside(file, y_file, groups, order)
+        check_save_folder(save)
+        x_side, y_side, known = scan_sides(file, y_file, x, y, categorical, given)
+        about = row_columns(file, y_file, groups, order)
         from ..api import compare  # late: torch takes seconds
 
         results = compare(
@@ -127,8 +127,8 @@ def estimate(
         )
     show(results, unit, as_json)
     if save is not None:
-        finished(results[0], save)
-    write(results, (x_side, y_side), pointwise, figure, unit)
+        save_finished(results[0], save)
+    write_pointwise(results, (x_side, y_side), pointwise, figure, unit)
     if report is not None:
         _report(report, results, unit, context)
 
@@ -139,11 +139,11 @@ def _helpers(
     """Let other processes load libraries while this one does, if they will be wanted."""
     from joblib import effective_n_jobs
 
-    from ..runtime.pool import standing_by
+    from ..runtime.pool import preloaded_workers
 
     trained = set(methods or [Method.DEMI]).difference(UNTRAINED)
     count = max(1, min(effective_n_jobs(jobs or -1), folds)) if trained else 1
-    return standing_by(count, "deminat.api")
+    return preloaded_workers(count, "deminat.api")
 
 
 def _report(path: Path, results: list["MIResult"], unit: Unit, context: typer.Context) -> None:
@@ -155,6 +155,6 @@ def _report(path: Path, results: list["MIResult"], unit: Unit, context: typer.Co
     if asked["budget"]:
         options["budget"] = f"{asked['budget']:g} s"
     named = [str(asked[name]) for name in ("file", "y_file") if asked[name]]
-    about = About(source=" and ".join(named), options=options, command=command(context))
+    about = About(source=" and ".join(named), options=options, command=command_line(context))
     save(path, render(results, about=about, unit=unit.value))
     say(f"report: {printable(path, _LONGEST)}")

@@ -7,7 +7,7 @@ import typer
 
 from .app import app
 from .console import progress, warn
-from .inputs import beside, sides
+from .inputs import row_columns, scan_sides
 from .options import (
     Categorical,
     File,
@@ -55,8 +55,8 @@ def independence(
     deminat test visits.csv --x dose --y pulse --groups patient
     """
     with progress("testing"):
-        x_side, y_side, known = sides(file, y_file, x, y, categorical, given)
-        about = beside(file, y_file, groups, order)
+        x_side, y_side, known = scan_sides(file, y_file, x, y, categorical, given)
+        about = row_columns(file, y_file, groups, order)
         from ..inference import independence_test  # late: torch takes seconds
 
         result = independence_test(

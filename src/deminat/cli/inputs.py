@@ -8,13 +8,13 @@ from typing import Any
 from ..errors import DataError, printable
 from .console import say
 
-__all__ = ["beside", "columns_beside", "sides"]
+__all__ = ["row_column_names", "row_columns", "scan_sides"]
 
 # What --order may be but a column of times.
 _ORDERS = {None: None, "rows": True, "none": False, "None": False}
 
 
-def sides(
+def scan_sides(
     file: Path,
     y_file: Path | None,
     x: str | None,
@@ -29,9 +29,9 @@ def sides(
     Rows that are to be `scored` may be few, and no category need occur twice.
     """
     from ..data import files
-    from ..data.files.columns import listed
+    from ..data.files.columns import parse_names
 
-    names = listed(categorical) if isinstance(categorical, str) else categorical
+    names = parse_names(categorical) if isinstance(categorical, str) else categorical
     labels = [name for name in names if name]
     if y_file is None:
         found = files.scan(file, x, y, given=given, categorical=labels)
@@ -78,13 +78,13 @@ def _look(found: Sequence[Any], scored: bool) -> None:
                 check_recurring(side)
 
 
-def columns_beside(groups: str | None, order: str | None) -> list[str]:
+def row_column_names(groups: str | None, order: str | None) -> list[str]:
     """Return the columns that --groups and --order name."""
     named = [groups, None if order in _ORDERS else order]
     return [name for name in named if name is not None]
 
 
-def beside(
+def row_columns(
     file: Path, y_file: Path | None, groups: str | None, order: str | None
 ) -> dict[str, Any]:
     """Return groups and order, from columns of the file."""

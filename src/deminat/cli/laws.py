@@ -7,7 +7,7 @@ import typer
 
 from .app import app
 from .console import progress, table, warn
-from .inputs import beside, sides
+from .inputs import row_columns, scan_sides
 from .options import (
     Categorical,
     File,
@@ -62,8 +62,8 @@ def check(
     deminat check cells.parquet --x raf --y mek
     """
     with progress("checking") as share:
-        *pair, _ = sides(file, y_file, x, y, categorical)
-        about = beside(file, y_file, groups, order)
+        *pair, _ = scan_sides(file, y_file, x, y, categorical)
+        about = row_columns(file, y_file, groups, order)
         from ..laws import check as checked  # late: torch takes seconds
 
         base, checks = checked(

@@ -9,7 +9,7 @@ import typer
 
 from .app import app
 from .console import progress, say, table
-from .inputs import beside, columns_beside
+from .inputs import row_column_names, row_columns
 from .options import Categorical, Cluster, File, Groups, Jobs, Json, Nan, Order, Preset, Seed, Skip
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ def matrix(
     from ..data import files
 
     with progress("pairs", kept=True) as share:
-        apart = columns_beside(groups, order)
+        apart = row_column_names(groups, order)
         frame, xs, ys, left_out = files.read_columns(
             file, x, y, categorical=categorical, apart=apart
         )
         _say_left_out(left_out)
-        about = {k: files.taken(v) for k, v in beside(file, None, groups, order).items()}
+        about = {k: files.read_all(v) for k, v in row_columns(file, None, groups, order).items()}
         from ..matrix import pairwise  # late: torch takes seconds
 
         out.mkdir(parents=True, exist_ok=True)
@@ -113,10 +113,10 @@ def _say_found(result: "PairwiseResult", wrote: str) -> None:
 
 
 def _say_left_out(names: list[str]) -> None:
-    from ..data.files.columns import listing
+    from ..data.files.columns import format_names
 
     if names:
-        left_out = listing(names)
+        left_out = format_names(names)
         say(f"left out: {left_out} (not numbers; declare categories with --categorical)")
 
 
@@ -135,10 +135,10 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
 
 def _write(result: "PairwiseResult", out: Path) -> str:
     """Write the table and, where matplotlib is there, the figures; return their names."""
-    from ..runtime.atomic import replaced
+    from ..runtime.atomic import write_atomically
 
-    replaced(out / "pairs.parquet", result.table.write_parquet)
-    replaced(out / "pairs.csv", result.table.write_csv)
+    write_atomically(out / "pairs.parquet", result.table.write_parquet)
+    write_atomically(out / "pairs.csv", result.table.write_csv)
     if find_spec("matplotlib") is None:
         say("no figures without matplotlib: pip install matplotlib")
         return "pairs.parquet and pairs.csv"

@@ -149,12 +149,18 @@ def infomax(
 
     torchrun --nproc-per-node 2 -m deminat paper infomax --objective demi --epochs 8
     """
-    from ..studies.paper.distributed import follow, is_one_of_several, leading, rank, together
-    from ..studies.paper.infomax import run_infomax, serving
+    from ..studies.paper.distributed import (
+        follow_leader,
+        is_one_of_several,
+        leader,
+        process_group,
+        rank,
+    )
+    from ..studies.paper.infomax import run_infomax, training_for
 
     changed = {
         "dataset": dataset,
-        "trainings": tuple(dict.fromkeys(map(serving, objective))) if objective else None,
+        "trainings": tuple(dict.fromkeys(map(training_for, objective))) if objective else None,
         "epochs": epochs,
         "critic": critic,
         "units": units,
@@ -168,14 +174,14 @@ def infomax(
     }
     if jobs > 1 and is_one_of_several():
         raise DataError("processes of torchrun train one model together: leave out --jobs")
-    with together(device) as own_device:
+    with process_group(device) as own_device:
         sweep = _sweep("infomax", [], changed)
         run = partial(run_infomax, folder=out / "checkpoints", device=own_device)
         if rank() > 0:
-            follow(run)
+            follow_leader(run)
             return
         (out / "checkpoints").mkdir(parents=True, exist_ok=True)
-        with leading(run) as led:
+        with leader(run) as led:
             _run_sweep("infomax", out, replace(sweep, run=led), as_json, {"jobs": jobs})
 
 

@@ -13,7 +13,7 @@ from .options import Unit
 if TYPE_CHECKING:
     from ..results import MIResult
 
-__all__ = ["Figure", "Pointwise", "check_places", "write"]
+__all__ = ["Figure", "Pointwise", "check_paths", "write_pointwise"]
 
 _LONGEST = 300  # characters of a path on the screen
 _FEW = 20  # columns that are read again to be told
@@ -27,20 +27,20 @@ Figure = Annotated[
 ]
 
 
-def check_places(pointwise: Path | None, figure: Path | None) -> None:
+def check_paths(pointwise: Path | None, figure: Path | None) -> None:
     """Refuse at once, not after minutes of work, what cannot be written."""
-    from ..report.pointwise import place
-    from ..runtime.atomic import writable
+    from ..report.pointwise import check_path
+    from ..runtime.atomic import check_writable
 
     if pointwise is not None:
-        place(pointwise)
+        check_path(pointwise)
     if figure is not None:
-        writable(figure, _DRAWN, "a figure")
+        check_writable(figure, _DRAWN, "a figure")
         if find_spec("matplotlib") is None:
             raise DataError("a figure needs matplotlib: pip install 'deminat[plot]'")
 
 
-def write(
+def write_pointwise(
     results: list["MIResult"],
     sides: tuple[Any, Any],
     pointwise: Path | None,
@@ -80,13 +80,13 @@ def _told(sides: tuple[Any, Any], rows: Any) -> list[Any]:
     import polars as pl
 
     from ..data.files.sources import Columns
-    from ..data.source import taken, width
+    from ..data.source import take_rows, width
 
     if sum(map(width, sides)) > _FEW:
         return []
     found = []
     for side in sides:
-        values = taken(side, rows)
+        values = take_rows(side, rows)
         if isinstance(side, Columns) and isinstance(values, np.ndarray):
             values = pl.DataFrame(values, schema=side.names)
         found.append(values)
@@ -97,7 +97,7 @@ def _draw(path: Path, result: "MIResult", told: list[Any]) -> None:
     """Draw the pairs, if each is two numbers, and what they carry."""
     from ..report.plots import save_information
     from ..report.pointwise import table
-    from ..runtime.atomic import replaced
+    from ..runtime.atomic import write_atomically
 
     frame = table([result], told)
     names = frame.columns[1:-1]
@@ -105,4 +105,4 @@ def _draw(path: Path, result: "MIResult", told: list[Any]) -> None:
     pair = (frame[names[0]].to_numpy(), frame[names[1]].to_numpy()) if numeric else None
     labels = (printable(names[0]), printable(names[1])) if numeric else ("x", "y")
     kind = path.suffix.lower().removeprefix(".")
-    replaced(path, lambda draft: save_information(draft, result, pair, labels, kind))
+    write_atomically(path, lambda draft: save_information(draft, result, pair, labels, kind))

@@ -16,13 +16,13 @@ from .console import interruptible, say
 if TYPE_CHECKING:
     from ..results import MIResult
 
-__all__ = ["check_place", "command", "finished", "keeping"]
+__all__ = ["check_save_folder", "command_line", "resumable_run", "save_finished"]
 
 _LONGEST = 300  # characters of a path on the screen
 
 
 @contextmanager
-def keeping(
+def resumable_run(
     context: typer.Context, save: Path | None, resume: bool, methods: Sequence[str]
 ) -> Iterator[Path | None]:
     """Give the folder for finished folds of a run; when interrupted, tell how it goes on."""
@@ -48,22 +48,20 @@ def keeping(
         folder = save / FOLDS  # which then takes no training
 
     def tell() -> None:
-        again = command(context)
+        again = command_line(context)
         say(f"to go on: {again if resume else f'{again} --resume'}")
 
     with interruptible(tell):
         yield folder
 
 
-def check_place(save: Path | None) -> None:
+def check_save_folder(save: Path | None) -> None:
     """Refuse a folder that holds something else before any work is done."""
     if save is not None:
-        from ..persistence.saved_run import check_place  # late: torch takes seconds
-
-        check_place(save)
+        check_save_folder(save)
 
 
-def finished(result: "MIResult", save: Path) -> None:
+def save_finished(result: "MIResult", save: Path) -> None:
     """Save a result; its folds are kept, so that the same question is answered at once."""
     result.save(save)
     if (save / CHECKPOINT).exists():
@@ -72,7 +70,7 @@ def finished(result: "MIResult", save: Path) -> None:
     say(f"saved: {printable(save, _LONGEST)}")
 
 
-def command(context: typer.Context) -> str:
+def command_line(context: typer.Context) -> str:
     """Return the command that is running, quoted for a shell; what was left out stays out."""
     arguments, options = [], []
     for parameter in context.command.params:

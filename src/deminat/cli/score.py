@@ -12,14 +12,14 @@ import typer
 from ..errors import printable
 from .app import app
 from .console import progress, say
-from .inputs import sides
+from .inputs import scan_sides
 from .options import Categorical, File, Given, Json, Nan, Skip, X, Y, YFile
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..estimators.fitted import Source
+    from ..estimators.fitted import ColumnNames
 
 __all__ = ["score"]
 
@@ -49,20 +49,21 @@ def score(
     deminat score run new.csv --out scores.parquet
     """
     if out is not None:
-        from ..runtime.atomic import writable
+        from ..runtime.atomic import check_writable
 
-        writable(out, _SUFFIXES, "--out")  # refused now, not after the work
+        check_writable(out, _SUFFIXES, "--out")  # refused now, not after the work
     with progress("scoring"):
-        from ..data.source import taken
+        from ..data.source import take_rows
         from ..persistence.saved_run import load  # late: torch takes seconds
 
         result = load(run)
         sources = result.model.sources
         asked = _asked(sources, (x, y, given)) if y_file is None else (x, y, given)
         labels = categorical or [name for source in sources for name in source.categorical]
-        new = sides(file, y_file, *asked[:2], labels, asked[2], scored=True)
+        new = scan_sides(file, y_file, *asked[:2], labels, asked[2], scored=True)
         rows = [
-            _called(taken(side, None), s) for side, s in zip(new, (*sources, None), strict=False)
+            _called(take_rows(side, None), s)
+            for side, s in zip(new, (*sources, None), strict=False)
         ]
         scores = result.log_ratio(*rows, nan=nan.value)
     _show(scores, as_json)
@@ -71,7 +72,7 @@ def score(
 
 
 def _asked(
-    sources: Sequence["Source"], named: Sequence[str | None]
+    sources: Sequence["ColumnNames"], named: Sequence[str | None]
 ) -> tuple[str | None, str | None, str | None]:
     """Return the columns of each side: those named now or, if there are none, those of the run."""
     known = [*(_listed(source.names) for source in sources), None, None]
@@ -86,7 +87,7 @@ def _listed(names: Sequence[str]) -> str | None:
     return line.getvalue().strip() or None
 
 
-def _called(side: Any, source: "Source | None") -> Any:
+def _called(side: Any, source: "ColumnNames | None") -> Any:
     """Return a side whose columns are called as in the run, as far as there are as many."""
     import polars as pl
 
@@ -120,9 +121,9 @@ def _write(path: Path, scores: "NDArray[np.float64]") -> None:
     """Write the log ratio of each row, in the order of the file."""
     import polars as pl
 
-    from ..runtime.atomic import replaced
+    from ..runtime.atomic import write_atomically
 
     frame = pl.DataFrame({"row": range(len(scores)), "log_ratio": scores}).fill_nan(None)
     is_text = path.suffix.lower() == ".csv"
-    replaced(path, frame.write_csv if is_text else frame.write_parquet)
+    write_atomically(path, frame.write_csv if is_text else frame.write_parquet)
     say(f"scores: {printable(path, _LONGEST)}")

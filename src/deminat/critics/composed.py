@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = ["ClosedForm", "StagedCritic", "StartedCritic", "SumCritic"]
+__all__ = ["BaselineCritic", "ClosedForm", "StagedCritic", "SumCritic"]
 
 
-class StartedCritic(nn.Module):
+class BaselineCritic(nn.Module):
     """A critic added to a start in closed form, whose halves are the last columns of x and y.
 
     Args:

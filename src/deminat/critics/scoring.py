@@ -6,9 +6,16 @@ import torch
 from torch import Tensor, nn
 
 from ..data.pairs import Batch
-from .composed import StartedCritic
+from .composed import BaselineCritic
 
-__all__ = ["all_pairs", "batch_scores", "is_separable", "joint_scores", "parted", "product_scores"]
+__all__ = [
+    "all_pairs",
+    "batch_scores",
+    "is_separable",
+    "joint_scores",
+    "product_scores",
+    "split_table",
+]
 
 _TABLE = 8  # rows a partner up to which all scores are cheaper than the few that are wanted
 _ROWS_AT_ONCE = 1 << 12  # of a forward pass without gradient: bounds its memory
@@ -21,7 +28,7 @@ class _Separable(Protocol):
 
 def is_separable(critic: object) -> TypeGuard[_Separable]:
     """Tell whether a critic scores pairs by the inner product of two embeddings."""
-    if isinstance(critic, StartedCritic):
+    if isinstance(critic, BaselineCritic):
         return is_separable(critic.critic)
     return all(callable(getattr(type(critic), side, None)) for side in ("left", "right"))
 
@@ -75,10 +82,10 @@ def all_pairs(critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     else:
         rows = torch.arange(n)
         table = critic(x[rows.repeat_interleave(n)], y[rows.repeat(n)]).view(n, n)
-    return parted(table)
+    return split_table(table)
 
 
-def parted(table: Tensor) -> tuple[Tensor, Tensor]:
+def split_table(table: Tensor) -> tuple[Tensor, Tensor]:
     """Return the joint scores (a, ...) and the others (a, n - 1, ...) of a table (a, n, ...).
 
     The i-th row has its own partner in the i-th column; there are at least as many columns.

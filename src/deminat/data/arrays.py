@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, printable
 
-__all__ = ["BLOCK", "as_column", "as_rows", "as_times", "columns_of", "gathered"]
+__all__ = ["BLOCK", "as_column", "as_rows", "as_times", "columns_of", "gather"]
 
 BLOCK = 1 << 24  # bytes of a file that are looked at together
 
@@ -58,14 +58,14 @@ def _plain(value: Any, side: str) -> NDArray[Any]:
     if hasattr(value, "toarray"):
         raise DataError(f"{side} is a sparse matrix; pass {side}.toarray()")
     if isinstance(value, np.ndarray) and value.ndim and _mapped(value) is not None:
-        value = gathered(value)
+        value = gather(value)
     try:
         return np.asarray(value)
     except ValueError as error:
         raise DataError(f"{side} is not an array: its rows differ in length") from error
 
 
-def gathered(
+def gather(
     array: NDArray[Any], rows: NDArray[np.int64] | None = None, columns: list[int] | None = None
 ) -> NDArray[Any]:
     """Return some rows, in rising order, or all, and some columns of an array, in memory."""

@@ -18,11 +18,11 @@ __all__ = [
     "correlation_time",
     "gap_between",
     "group_codes",
-    "joined",
     "label_copies",
-    "places",
-    "serial_cautions",
-    "tied",
+    "merge_labels",
+    "serial_warnings",
+    "tied_times_warnings",
+    "time_ranks",
 ]
 
 
@@ -43,7 +43,7 @@ def group_codes(groups: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | Non
     return codes
 
 
-def places(order: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+def time_ranks(order: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | None:
     """Return the place in time of each row that is kept, counted from 0."""
     if order is None or isinstance(order, bool | np.bool_):
         return np.arange(int(keep.sum())) if order else None
@@ -51,7 +51,7 @@ def places(order: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | None:
     return np.argsort(np.argsort(times, kind="stable"), kind="stable").astype(np.int64)
 
 
-def tied(order: Any, keep: NDArray[np.bool_]) -> tuple[Caution, ...]:
+def tied_times_warnings(order: Any, keep: NDArray[np.bool_]) -> tuple[Caution, ...]:
     """Say so where several rows have one time."""
     if order is None or isinstance(order, bool | np.bool_):
         return ()
@@ -67,7 +67,7 @@ def tied(order: Any, keep: NDArray[np.bool_]) -> tuple[Caution, ...]:
     return (told,)
 
 
-def joined(
+def merge_labels(
     groups: NDArray[np.int64] | None, copies: NDArray[np.int64] | None
 ) -> NDArray[np.int64] | None:
     """Return labels that are equal for rows of one group, and for groups that share a copy."""
@@ -149,7 +149,7 @@ _NOISE = 4.0  # standard errors of a correlation that is no chance
 _MEMORY = 4.0  # rows: what chance makes of few rows is shorter
 
 
-def serial_cautions(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Caution, ...]:
+def serial_warnings(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Caution, ...]:
     """Return what to tell of pairs x (n, ...), y (n, ...) whose neighbours are alike."""
     sides = [_ranks(side) for side in (x, y)]
     alike = [max(_autocorrelations(r, 1)[1] for r in side.T) for side in sides]

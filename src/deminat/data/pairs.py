@@ -16,7 +16,7 @@ from torch import Tensor
 from ..errors import DataError
 from .sample import Sample
 
-__all__ = ["Batch", "batches", "labels_of", "partners", "some_partners"]
+__all__ = ["Batch", "batches", "draw_partners", "label_tensor", "partners"]
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,12 @@ def _drawn(rows: Tensor, others: Tensor, alpha: float, generator: torch.Generato
     return Batch(rows[z], rows[~z], others.repeat(2, 1)[~z])
 
 
-def some_partners(sample: Sample, k: int, seed: int) -> Tensor:
+def draw_partners(sample: Sample, k: int, seed: int) -> Tensor:
     """Return (n, k) rows that are unpaired with each row of a sample; fewer if n is small."""
     generator = torch.Generator().manual_seed(seed)
-    return partners(len(sample), min(k, len(sample) - 1), generator, labels_of(sample))
+    return partners(len(sample), min(k, len(sample) - 1), generator, label_tensor(sample))
 
 
-def labels_of(sample: Sample) -> Tensor | None:
+def label_tensor(sample: Sample) -> Tensor | None:
     """Return the labels (n,) of copied rows as a tensor, if there are any."""
     return None if sample.labels is None else torch.from_numpy(sample.labels)

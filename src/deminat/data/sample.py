@@ -20,14 +20,14 @@ from .arrays import as_rows
 from .dependence import (
     gap_between,
     group_codes,
-    joined,
     label_copies,
-    places,
-    serial_cautions,
-    tied,
+    merge_labels,
+    serial_warnings,
+    tied_times_warnings,
+    time_ranks,
 )
-from .subsample import Drawn, draw
-from .torch_dataset import as_pair
+from .subsample import Subsample, subsample
+from .torch_dataset import as_two_sides
 
 __all__ = [
     "LEAST_PAIRS",
@@ -38,8 +38,8 @@ __all__ = [
     "as_sample",
     "as_samples_given",
     "complete_rows",
-    "described",
-    "kept_columns",
+    "describe_run",
+    "varying_columns",
 ]
 
 Named = tuple[NDArray[np.float64], tuple[str, ...]]  # rows, and what their columns are called
@@ -136,7 +136,7 @@ def as_sample(
         seed: Of the draw.
     """
     _check_labels(x, y)
-    drawn = draw(as_pair(x, y), groups, order, max_rows, seed)
+    drawn = subsample(as_two_sides(x, y), groups, order, max_rows, seed)
     x, y = (as_rows(side, name) for side, name in zip(drawn.sides, "xy", strict=True))
     return _checked(x, y, drawn, nan=nan, least=least)
 
@@ -166,7 +166,7 @@ def as_samples_given(
     """
     _check_labels(x, y)
     _check_labels(x, z, "given")
-    drawn = draw((*as_pair(x, y), z), groups, order, max_rows, seed)
+    drawn = subsample((*as_two_sides(x, y), z), groups, order, max_rows, seed)
     x, y, z = map(as_rows, drawn.sides, ("x", "y", "given"))
     if not len(x[0]) == len(y[0]) == len(z[0]):
         raise DataError(
@@ -214,7 +214,7 @@ def _flat(rows: NDArray[np.float64], names: tuple[str, ...]) -> Named:
 def _checked(
     x_side: Named,
     y_side: Named,
-    drawn: Drawn,
+    drawn: Subsample,
     *,
     nan: NanPolicy = "raise",
     least: int = 2,
@@ -240,7 +240,7 @@ def _checked(
             f"{finite.sum()} pairs are too few (n_samples = {finite.sum()}): at least {least} are "
             "needed"
         )
-    grouped, times = group_codes(drawn.groups, finite), places(drawn.order, finite)
+    grouped, times = group_codes(drawn.groups, finite), time_ranks(drawn.order, finite)
     if grouped is not None and times is not None:
         raise DataError(
             "groups and order were both given: pass groups for rows that belong together, or order "
@@ -266,8 +266,8 @@ def _with_groups(sample: Sample, groups: NDArray[np.int64] | None, look: bool) -
     """
     copies, told = label_copies(sample.x, sample.y)
     if groups is None and look:
-        told += serial_cautions(*_without_copies(sample.x, sample.y, copies))
-    labels, warnings = joined(groups, copies), sample.warnings + told
+        told += serial_warnings(*_without_copies(sample.x, sample.y, copies))
+    labels, warnings = merge_labels(groups, copies), sample.warnings + told
     return replace(sample, labels=labels, copies=copies, warnings=warnings)
 
 
@@ -283,7 +283,7 @@ def _in_time(
         )
     rows = times.argsort()
     gap, told = gap_between(sample.x[rows], sample.y[rows])
-    warnings = sample.warnings + tied(order, keep) + told
+    warnings = sample.warnings + tied_times_warnings(order, keep) + told
     return replace(sample, times=times, gap=gap, warnings=warnings)
 
 
@@ -324,7 +324,7 @@ def _varying(
 ) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[Caution, ...]]:
     """Return the columns that vary, or the first if none does, their names, and what to tell."""
     varies = (a != a[:1]).any(axis=0)
-    keep = kept_columns(a)
+    keep = varying_columns(a)
     if keep is None:
         return a, names, ()
     listed = ", ".join(names[j] for j in np.flatnonzero(~varies)[:5])
@@ -336,7 +336,7 @@ def _varying(
     return a[:, keep], tuple(np.asarray(names)[keep]), (told,)
 
 
-def kept_columns(a: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+def varying_columns(a: NDArray[np.float64]) -> NDArray[np.bool_] | None:
     """Return which columns of rows (n, ...) vary, or the first if none does; None for all."""
     varies = (a != a[:1]).any(axis=0)
     if a.ndim != 2 or varies.all():  # a constant pixel keeps its place in the image
@@ -376,7 +376,7 @@ class Schema:
 _NAMES = 5  # of a side that are told
 
 
-def described(sample: Sample, seed: int, known: Sample | None = None) -> dict[str, Any]:
+def describe_run(sample: Sample, seed: int, known: Sample | None = None) -> dict[str, Any]:
     """Return what results tell of the data that they are of, as JSON can hold it.
 
     Args:

@@ -8,9 +8,9 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import gathered
+from .arrays import gather
 
-__all__ = ["Rows", "Source", "taken", "width"]
+__all__ = ["Rows", "Source", "take_rows", "width"]
 
 Rows = NDArray[np.int64]
 
@@ -19,11 +19,11 @@ Rows = NDArray[np.int64]
 class Source(Protocol):
     """Rows that are somewhere else, such as in a file, until they are asked for.
 
-    `breadth` is a name that frames do not have: the width of a lazy one would be computed.
+    `row_width` is a name that frames do not have: the width of a lazy one would be computed.
     """
 
     @property
-    def breadth(self) -> int:
+    def row_width(self) -> int:
         """Values a row."""
         ...
 
@@ -41,12 +41,12 @@ class Source(Protocol):
 def width(value: Any) -> int:
     """Return how many values a row has."""
     if isinstance(value, Source):
-        return value.breadth
+        return value.row_width
     shape = getattr(value, "shape", ())
     return math.prod(shape[1:]) if isinstance(shape, tuple) else 1
 
 
-def taken(value: Any, rows: Rows | None) -> Any:
+def take_rows(value: Any, rows: Rows | None) -> Any:
     """Return some rows, rising, of whatever holds rows; all of them as they are."""
     if isinstance(value, Source):
         return value.take(rows)
@@ -58,4 +58,4 @@ def taken(value: Any, rows: Rows | None) -> Any:
     if isinstance(value, list | tuple):
         return [value[row] for row in rows]
     plain = isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
-    return gathered(value, rows) if plain else value[rows]
+    return gather(value, rows) if plain else value[rows]

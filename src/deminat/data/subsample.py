@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from ..errors import DataError
 from ..results import Caution
 from .arrays import as_times
-from .source import Rows, Source, taken, width
+from .source import Rows, Source, take_rows, width
 
-__all__ = ["MAX_ROWS", "MAX_VALUES", "Drawn", "draw"]
+__all__ = ["MAX_ROWS", "MAX_VALUES", "Subsample", "subsample"]
 
 MAX_ROWS = 200_000
 MAX_VALUES = 2**27  # a gigabyte of float64
@@ -35,7 +35,7 @@ _TAG = 0xD2A3  # nobody has drawn by this stream before
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Subsample:
     """The rows that are used, in memory.
 
     Args:
@@ -57,7 +57,9 @@ class Drawn:
         return kept if self.rows is None else self.rows[kept]
 
 
-def draw(sides: Sequence[Any], groups: Any, order: Any, max_rows: float | None, seed: int) -> Drawn:
+def subsample(
+    sides: Sequence[Any], groups: Any, order: Any, max_rows: float | None, seed: int
+) -> Subsample:
     """Draw rows if there are more than `max_rows`.
 
     Args:
@@ -75,10 +77,10 @@ def draw(sides: Sequence[Any], groups: Any, order: Any, max_rows: float | None, 
         _check_beside(n, groups=groups, order=order)
         rng = np.random.default_rng([_TAG, seed])
         rows = _stretch(order, n, most, rng) if in_time else _some(n, most, rng)
-    *used, groups = (taken(side, rows) for side in (*sides, groups))
-    order = order if isinstance(order, bool | np.bool_) else taken(order, rows)
+    *used, groups = (take_rows(side, rows) for side in (*sides, groups))
+    order = order if isinstance(order, bool | np.bool_) else take_rows(order, rows)
     told = () if rows is None or n is None else (_subsampled(len(rows), n, in_time),)
-    return Drawn(tuple(used), groups, order, rows, told)
+    return Subsample(tuple(used), groups, order, rows, told)
 
 
 def _limit(sides: Sequence[Any], max_rows: float | None) -> int:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from ..errors import DataError, printable
 from .source import Rows, Source
 
-__all__ = ["Half", "as_pair"]
+__all__ = ["DatasetSide", "as_two_sides"]
 
 _PIECE = 4096  # items
 
 
-def as_pair(x: Any, y: Any) -> tuple[Any, Any]:
+def as_two_sides(x: Any, y: Any) -> tuple[Any, Any]:
     """Return both sides: those given or, without y, the halves of a dataset x of pairs."""
     if y is not None or not _is_dataset(x):
         return x, y
@@ -27,7 +27,7 @@ def as_pair(x: Any, y: Any) -> tuple[Any, Any]:
             "the dataset has no length: pass one whose items go by number, or arrays of its items"
         )
     items = _Items(x)
-    return Half(items, 0), Half(items, 1)
+    return DatasetSide(items, 0), DatasetSide(items, 1)
 
 
 def _is_dataset(value: Any) -> bool:
@@ -38,14 +38,14 @@ def _is_dataset(value: Any) -> bool:
     return gives and not any(hasattr(value, a) for a in ("shape", "columns", "dtype", "read"))
 
 
-class Half:
+class DatasetSide:
     """One part of the items of a dataset."""
 
     def __init__(self, items: "_Items", part: int):
         self._items, self._part = items, part
 
     @property
-    def breadth(self) -> int:
+    def row_width(self) -> int:
         """Values a row."""
         return max(1, self._items.first()[self._part].size)
 

@@ -15,9 +15,9 @@ from scipy.special import ndtri
 
 __all__ = [
     "Array",
-    "AsIs",
-    "Lengths",
+    "Identity",
     "Linear",
+    "Norms",
     "RankToNormal",
     "Robust",
     "SmoothRanks",
@@ -67,7 +67,7 @@ class Standardize:
 
 
 @dataclass(frozen=True)
-class AsIs:
+class Identity:
     """No map at all, for data whose scale is known to suit."""
 
     @classmethod
@@ -183,7 +183,7 @@ class Views:
     """
 
     views: tuple[Transform, ...]
-    lengths: "Lengths | None" = None
+    lengths: "Norms | None" = None
 
     @classmethod
     def fit(cls, a: Array) -> Self:
@@ -191,7 +191,7 @@ class Views:
         if a.ndim > 2:
             return cls((Standardize.fit(a),))
         robust, ranks = Robust.fit(a), RankToNormal.fit(a)
-        return cls((robust, ranks), Lengths.fit(a, robust.linear(), ranks))
+        return cls((robust, ranks), Norms.fit(a, robust.linear(), ranks))
 
     def __call__(self, a: Array) -> Array:
         """Return the views of rows `a`: (m, 2 d + 3) for columns, unchanged shape for images."""
@@ -205,7 +205,7 @@ class Views:
 
 
 @dataclass(frozen=True)
-class Lengths:
+class Norms:
     """Standardised logarithms of the lengths of rows, measured in three ways."""
 
     linear: Linear

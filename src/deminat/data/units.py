@@ -5,33 +5,33 @@ from numpy.typing import NDArray
 
 from .sample import Sample
 
-__all__ = ["COUPLE", "couple_rows", "observations", "units_of"]
+__all__ = ["PAIR_SIZE", "effective_rows", "row_pairs", "unit_codes"]
 
-COUPLE = 2
+PAIR_SIZE = 2
 # Rows may have been drawn, or shuffled, by the stream of the seed alone: this is nobody's.
 _TAG = 0xC0B1E
 _DRAWS = 8  # of one row from each group, at most
 
 
-def couple_rows(sample: Sample, seed: int) -> NDArray[np.int64]:
+def row_pairs(sample: Sample, seed: int) -> NDArray[np.int64]:
     """Return rows (draws, couples, 2): in a draw, no two of them depend on each other.
 
     Rows that share a label, or follow each other within a gap of time, make a unit. Each draw takes
     one row of each unit, and units stay in their couples.
     """
     rng = np.random.default_rng([_TAG, seed])
-    units = units_of(sample)
+    units = unit_codes(sample)
     order = rng.permutation(len(sample))
     order = order[np.argsort(units[order], kind="stable")]
     sizes = np.bincount(units)
     starts = np.cumsum(sizes) - sizes
-    count = len(sizes) // COUPLE
-    chosen = rng.permutation(len(sizes))[: count * COUPLE].reshape(count, COUPLE)
+    count = len(sizes) // PAIR_SIZE
+    chosen = rng.permutation(len(sizes))[: count * PAIR_SIZE].reshape(count, PAIR_SIZE)
     draws = np.arange(min(_DRAWS, sizes.max()))[:, None, None]
     return np.asarray(order[starts[chosen] + draws % sizes[chosen]])
 
 
-def units_of(sample: Sample) -> NDArray[np.int64]:
+def unit_codes(sample: Sample) -> NDArray[np.int64]:
     """Return for each row the number of the unit that it belongs to."""
     if sample.times is not None:
         places = np.argsort(np.argsort(sample.times))
@@ -41,7 +41,7 @@ def units_of(sample: Sample) -> NDArray[np.int64]:
     return np.arange(len(sample))
 
 
-def observations(sample: Sample) -> int:
+def effective_rows(sample: Sample) -> int:
     """Return how many rows stand for themselves."""
     if sample.times is not None:
         return len(sample) // max(1, sample.gap)

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.files.guards import PathLike, shown
+from ..data.files.guards import PathLike, show_path
 from ..errors import DataError
 from .idx import read_idx
 from .published import Published
@@ -80,7 +80,8 @@ def mnist(
     images, labels = (read_idx(path) for path in paths)
     if images.shape != (len(labels), 28, 28) or labels.ndim != 1:
         raise DataError(
-            f"{shown(paths[0])} has shape {images.shape} and its labels {labels.shape}, which must "
+            f"{show_path(paths[0])} has shape {images.shape} and its labels {labels.shape}, which "
+            "must "
             "be (n, 28, 28) and (n,): get both files from one set"
         )
     return images, labels

@@ -19,7 +19,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.files.guards import DEFLATE_AT_MOST, PathLike, check_room, foreign, readable, shown
+from ..data.files.guards import (
+    DEFLATE_AT_MOST,
+    PathLike,
+    check_memory,
+    check_readable,
+    parsing,
+    show_path,
+)
 from ..errors import DataError, printable
 
 __all__ = ["read_idx"]
@@ -43,12 +50,12 @@ def read_idx(path: PathLike) -> NDArray[np.uint8]:
         DataError: If the file cannot be read, is of another kind, or does not hold exactly
             as many values as its header says.
     """
-    path = readable(Path(path))
-    with foreign(path, "idx"), path.open("rb") as file:
+    path = check_readable(Path(path))
+    with parsing(path, "idx"), path.open("rb") as file:
         packed = file.read(len(_GZIP)) == _GZIP
         file.seek(0)
         stream = gzip.GzipFile(fileobj=file) if packed else file
-        shape = _shape(stream, shown(path))
+        shape = _shape(stream, show_path(path))
         most = os.fstat(file.fileno()).st_size * (DEFLATE_AT_MOST if packed else 1)
         return np.frombuffer(_values(stream, path, shape, most), np.uint8).reshape(shape)
 
@@ -76,7 +83,7 @@ def _values(stream: io.BufferedIOBase, path: Path, shape: tuple[int, ...], most:
     size = math.prod(shape)
     if size > most:
         raise _lie(path, size, f"cannot hold more than {most}")
-    check_room(path, size, "take a machine with more memory")
+    check_memory(path, size, "take a machine with more memory")
     values = bytearray()
     # The end of the stream, where gzip compares checksums, is seen by asking beyond it.
     while chunk := stream.read(min(_CHUNK, size + 1 - len(values))):
@@ -89,6 +96,7 @@ def _values(stream: io.BufferedIOBase, path: Path, shape: tuple[int, ...], most:
 def _lie(path: Path, size: int, truth: str) -> DataError:
     """Return the error of a header that says something else than the file."""
     return DataError(
-        f"{shown(path)} declares {printable(size)} bytes of values and {truth}: it is damaged or "
+        f"{show_path(path)} declares {printable(size)} bytes of values and {truth}: it is damaged "
+        "or "
         "its header lies; get it again"
     )

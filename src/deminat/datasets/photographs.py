@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.files.guards import PathLike, check_room, foreign, shown
+from ..data.files.guards import PathLike, check_memory, parsing, show_path
 from ..errors import DataError
 from .published import Published
 
@@ -151,12 +151,12 @@ def _read(
     record = np.dtype([*((name, np.uint8) for name in classes), ("image", np.uint8, _SHAPE)])
     counts = [_count(path, record.itemsize) for path in paths]
     n = sum(counts)
-    check_room(paths[0].parent, n * record.itemsize, "take a machine with more memory")
+    check_memory(paths[0].parent, n * record.itemsize, "take a machine with more memory")
     images, labels = np.empty((n, *_SHAPE), np.uint8), np.empty(n, np.uint8)
     stop = 0
     for path, count in zip(paths, counts, strict=True):
         start, stop = stop, stop + count
-        with foreign(path, "CIFAR"):
+        with parsing(path, "CIFAR"):
             records = np.memmap(path, record, "r", shape=(count,))
             _check_labels(records, classes, path)
             images[start:stop], labels[start:stop] = records["image"], records[wanted]
@@ -165,11 +165,12 @@ def _read(
 
 def _count(path: Path, record: int) -> int:
     """Return how many records of `record` bytes a file has."""
-    with foreign(path, "CIFAR"):
+    with parsing(path, "CIFAR"):
         size = path.stat().st_size
     if size < record or size % record:
         raise DataError(
-            f"{shown(path)} has {size} bytes, and must have one or more whole records of {record} "
+            f"{show_path(path)} has {size} bytes, and must have one or more whole records of "
+            f"{record} "
             "bytes: it is cut off or of another kind; get it again"
         )
     return size // record
@@ -181,6 +182,6 @@ def _check_labels(records: NDArray[Any], classes: Mapping[str, int], path: Path)
         wrong = np.flatnonzero(records[name] >= count)
         if len(wrong):
             raise DataError(
-                f"{shown(path)} has {name} {records[name][wrong[0]]} in its record {wrong[0]} "
+                f"{show_path(path)} has {name} {records[name][wrong[0]]} in its record {wrong[0]} "
                 f"(from 0), and {name}s end at {count - 1}: it is damaged or of another kind"
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from ..data.files.guards import PathLike, foreign, readable, shown
+from ..data.files.guards import PathLike, check_readable, parsing, show_path
 from ..errors import DataError
 
 __all__ = ["Published"]
@@ -59,9 +59,10 @@ class Published:
         place = self.place(folder)
         for path in (place / form for form in forms):
             if os.path.exists(path):
-                return readable(path)
+                return check_readable(path)
         raise DataError(
-            f"no {' or '.join(forms)} in {shown(place)}: nothing is downloaded silently; get it "
+            f"no {' or '.join(forms)} in {show_path(place)}: nothing is downloaded silently; get "
+            "it "
             f"from {self.source}, and let folder= or the environment variable DEMINAT_DATA name "
             f"the folder that holds {self.folder}"
         )
@@ -69,7 +70,7 @@ class Published:
     def check(self, path: Path) -> None:
         """Refuse a file that is not, byte for byte, the published one."""
         name = path.name.removesuffix(".gz")
-        with foreign(path, self.title), path.open("rb") as file:
+        with parsing(path, self.title), path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size != self.sizes.get(name, size):
                 raise self._other(path, f"it has {size} bytes, not {self.sizes[name]}")
@@ -83,6 +84,7 @@ class Published:
     def _other(self, path: Path, why: str) -> DataError:
         """Return the error of a file that is not the published one."""
         return DataError(
-            f"{shown(path)} is not the published file ({why}): get it again from {self.source}, "
+            f"{show_path(path)} is not the published file ({why}): get it again from "
+            f"{self.source}, "
             "or read another set with check=False"
         )

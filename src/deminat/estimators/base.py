@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 
-from ..data.pairs import some_partners
+from ..data.pairs import draw_partners
 from ..data.sample import Sample, as_sample
 from ..data.splits import hold_out
 from ..data.transforms import Transform
@@ -16,7 +16,7 @@ from ..runtime.progress import Progress
 from ..training.config import EarlyStopping
 from .scores import Scores, held_out_loss
 
-__all__ = ["MIEstimator", "name_of", "requires_y"]
+__all__ = ["MIEstimator", "requires_y", "scaling_name"]
 
 
 class MIEstimator(Protocol):
@@ -56,7 +56,7 @@ def requires_y(tags: Tags) -> Tags:
     return tags
 
 
-def name_of(scaling: type[Transform]) -> str:
+def scaling_name(scaling: type[Transform]) -> str:
     """Return what results call a map of the columns."""
     return getattr(scaling, "__name__", type(scaling).__name__)
 
@@ -73,12 +73,12 @@ def cross_entropy_of(estimator: MIEstimator, x: Any, y: Any) -> float:
     """Return the balanced cross-entropy of an estimator's log ratios on pairs."""
     sample = as_sample(x, y)
     joint = estimator.log_ratio(sample.x, sample.y)
-    (others,) = some_partners(sample, 1, seed=0).T.numpy()
+    (others,) = draw_partners(sample, 1, seed=0).T.numpy()
     product = estimator.log_ratio(sample.x, sample.y[others])
     return held_out_loss(DEMI(), Scores(joint, product[:, None]))
 
 
-def fit_and_held(
+def split_for_stopping(
     sample: Sample, stopping: EarlyStopping | None, seed: int
 ) -> tuple[Sample, Sample | None]:
     """Return the rows to train on and, for early stopping, the rows held out of them."""

@@ -25,18 +25,18 @@ from threadpoolctl import threadpool_limits
 from ..data.sample import Sample
 from ..data.splits import folds, others
 from ..errors import DataError
-from ..runtime.pool import shared
+from ..runtime.pool import run_parts
 from ..runtime.process import one_thread
-from ..runtime.progress import Progress, metered
-from ..training.callbacks import Callback, History, Recorder, listening, told
+from ..runtime.progress import Progress, part_progress
+from ..training.callbacks import Callback, History, Recorder, listen, told
 from .scores import Scores, Tables
 
-__all__ = ["CrossFit", "FittedOnPairs", "Fold", "Keeper", "cross_fit"]
+__all__ = ["CrossFit", "Fold", "FoldStore", "TrainedEstimator", "cross_fit"]
 
 _TAG = 0xF01D  # rows may have been drawn by the stream of the seed alone
 
 
-class FittedOnPairs(Protocol):
+class TrainedEstimator(Protocol):
     """What `cross_fit` needs of an estimator; scikit-learn's `clone` must take it too."""
 
     seed: int
@@ -54,7 +54,7 @@ class FittedOnPairs(Protocol):
         """Score the pairs of a sample alone."""
         ...
 
-    def start_mean(self, sample: Sample) -> float:
+    def baseline_mean(self, sample: Sample) -> float:
         """Return the mean score of pairs by what was known before any network, in nats."""
         ...
 
@@ -71,7 +71,7 @@ class Fold:
         scores: Of the pairs held out.
         tables: (draws, couples, 2, 2) of couples of them.
         training_mean: Mean joint score of the rows that it was given to train on, in nats.
-        start_mean: The same of the pairs held out, by what was known before any network.
+        baseline_mean: The same of the pairs held out, by what was known before any network.
         history: Of the training.
         model: The fitted estimator, or what is left of it to score pairs.
     """
@@ -79,12 +79,12 @@ class Fold:
     scores: Scores
     tables: Tables
     training_mean: float
-    start_mean: float
+    baseline_mean: float
     history: History
     model: Any
 
 
-class Keeper(Protocol):
+class FoldStore(Protocol):
     """Where folds are kept that are finished; other processes may put some there."""
 
     def get(self, i: int) -> Fold | None:
@@ -105,7 +105,7 @@ class CrossFit:
         histories: One training per fold.
         fold_means: Mean joint score of each fold, in nats.
         training_means: The same of the rows that its model was given to train on.
-        start_means: The same of each fold, by what was known before any network.
+        baseline_means: The same of each fold, by what was known before any network.
         tables: (draws, couples, 2, 2) of each fold: each x of a couple of rows with each y.
         models: Of each fold, with a method `joint`.
     """
@@ -114,7 +114,7 @@ class CrossFit:
     histories: tuple[History, ...]
     fold_means: tuple[float, ...]
     training_means: tuple[float, ...]
-    start_means: tuple[float, ...]
+    baseline_means: tuple[float, ...]
     tables: tuple[Tables, ...]
     models: tuple[Any, ...] = ()
 
@@ -128,13 +128,13 @@ class CrossFit:
         return {
             "fold_means": list(self.fold_means),
             "training_means": list(self.training_means),
-            "start_means": list(self.start_means),
+            "baseline_means": list(self.baseline_means),
             **told(self.histories),
         }
 
 
 def cross_fit(
-    estimator: FittedOnPairs,
+    estimator: TrainedEstimator,
     sample: Sample,
     *,
     count: int = 5,
@@ -142,7 +142,7 @@ def cross_fit(
     n_jobs: int = 1,
     progress: Progress | None = None,
     callbacks: Sequence[Callback] = (),
-    keeper: Keeper | None = None,
+    keeper: FoldStore | None = None,
 ) -> CrossFit:
     """Train once per fold, on the others, and score every pair by the critic it is new to.
 
@@ -173,7 +173,7 @@ def _folds(
     jobs: int,
     progress: Progress | None,
     callbacks: Sequence[Callback],
-    keeper: Keeper | None,
+    keeper: FoldStore | None,
 ) -> list[Fold]:
     """Return each fold, from the keeper or from `fold`, which is told its place."""
     known = [None if keeper is None else keeper.get(i) for i in range(count)]
@@ -181,12 +181,12 @@ def _folds(
     jobs = max(1, min(jobs, len(missing)))
     alone = jobs == 1
     heard = callbacks if alone else ()
-    with metered(progress, count, here=alone) as meters:
+    with part_progress(progress, count, here=alone) as meters:
         for i in set(range(count)).difference(missing):
             meters.done(i)
         finish = partial(_finish, fold, keeper, heard, records=bool(callbacks) and not alone)
         parts = [partial(finish, i, meters.of(i)) for i in missing]
-        for i, outcome in zip(missing, shared(parts, jobs), strict=True):
+        for i, outcome in zip(missing, run_parts(parts, jobs), strict=True):
             known[i] = _passed_on(outcome, callbacks)
             meters.done(i)
     return [fit for fit in known if fit is not None]
@@ -202,7 +202,7 @@ def _assembled(parts: Sequence[NDArray[np.int64]], fits: Sequence[Fold]) -> Cros
         tuple(fit.history for fit in fits),
         tuple(float(fit.scores.joint.mean()) for fit in fits),
         tuple(fit.training_mean for fit in fits),
-        tuple(fit.start_mean for fit in fits),
+        tuple(fit.baseline_mean for fit in fits),
         tuple(fit.tables for fit in fits),
         tuple(fit.model for fit in fits),
     )
@@ -210,7 +210,7 @@ def _assembled(parts: Sequence[NDArray[np.int64]], fits: Sequence[Fold]) -> Cros
 
 def _finish(
     fold: Callable[[int, Progress | None], Fold],
-    keeper: Keeper | None,
+    keeper: FoldStore | None,
     callbacks: Sequence[Callback],
     i: int,
     progress: Progress | None,
@@ -222,7 +222,7 @@ def _finish(
     """
     recorder = Recorder() if records else None
     heard = callbacks if recorder is None else [recorder]
-    with one_thread(), threadpool_limits(1), listening(i, heard):
+    with one_thread(), threadpool_limits(1), listen(i, heard):
         found = fold(i, progress)
     if keeper is not None:
         keeper.put(i, found)
@@ -238,7 +238,7 @@ def _passed_on(outcome: tuple[Fold, Recorder | None], callbacks: Sequence[Callba
 
 
 def _fold(
-    estimator: FittedOnPairs,
+    estimator: TrainedEstimator,
     sample: Sample,
     parts: Sequence[NDArray[np.int64]],
     seeds: Sequence[int],
@@ -255,7 +255,7 @@ def _fold(
         fitted.scores(held, k),
         fitted.tables(held),
         float(fitted.joint(rest).mean()),
-        fitted.start_mean(held),
+        fitted.baseline_mean(held),
         fitted.history_,
         fitted,
     )

@@ -26,14 +26,14 @@ from ..data.sample import (
     as_sample,
     as_samples_given,
     complete_rows,
-    kept_columns,
+    varying_columns,
 )
 from ..data.source import Source as Stored
 from ..errors import DataError
 from ..runtime.process import one_thread
 from .scaling import Scales
 
-__all__ = ["Fitted", "Member", "Part", "Scorer", "Source"]
+__all__ = ["ColumnNames", "FittedModel", "FittedScorer", "FoldEnsemble", "PairScorer"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -42,7 +42,7 @@ _LEVEL = "="  # between the name of a category and its level
 _NAMES = 5  # of a side in a message
 
 
-class Member(Protocol):
+class PairScorer(Protocol):
     """A fitted estimator, as far as it is needed here."""
 
     def joint(self, sample: Sample) -> Array:
@@ -51,7 +51,7 @@ class Member(Protocol):
 
 
 @dataclass(frozen=True)
-class Scorer:
+class FittedScorer:
     """What is left of a trained estimator to score pairs.
 
     Args:
@@ -72,7 +72,7 @@ class Scorer:
 
 
 @dataclass(frozen=True)
-class Source:
+class ColumnNames:
     """The columns of a frame, before categories became columns of zeros and ones.
 
     Args:
@@ -92,7 +92,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Part:
+class FoldEnsemble:
     """Members that score pairs of the same columns.
 
     Args:
@@ -105,12 +105,12 @@ class Part:
     schema: Schema
     x_kept: Mask | None
     y_kept: Mask | None
-    members: tuple[Member, ...]
+    members: tuple[PairScorer, ...]
 
     @classmethod
-    def of(cls, sample: Sample, members: Sequence[Member]) -> Self:
+    def of(cls, sample: Sample, members: Sequence[PairScorer]) -> Self:
         """Return what was fitted to a sample without its constant columns."""
-        kept = kept_columns(sample.x), kept_columns(sample.y)
+        kept = varying_columns(sample.x), varying_columns(sample.y)
         return cls(Schema.of(sample), *kept, tuple(members))
 
     def __call__(self, sample: Sample) -> Array:
@@ -128,7 +128,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedModel:
     """What results carry.
 
     Args:
@@ -137,9 +137,9 @@ class Fitted:
         known: Scores x with what is given, if anything is.
     """
 
-    sources: tuple[Source, ...]
-    whole: Part
-    known: Part | None = None
+    sources: tuple[ColumnNames, ...]
+    whole: FoldEnsemble
+    known: FoldEnsemble | None = None
 
     def log_ratio(self, x: Any, y: Any, given: Any = None, nan: NanPolicy = "raise") -> Array:
         """Return the log ratio (n,) of new rows, in nats; NaN of those that are omitted."""

@@ -25,10 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from ..critics.scoring import joint_scores
-from ..data.pairs import Batch, batches, some_partners
+from ..data.pairs import Batch, batches, draw_partners
 from ..data.sample import LEAST_PAIRS, Sample, as_sample
 from ..data.transforms import RankToNormal, Transform
-from ..data.units import couple_rows
+from ..data.units import row_pairs
 from ..errors import DataError
 from ..results import MIResult
 from ..runtime.process import one_thread
@@ -37,10 +37,10 @@ from ..training.analytic.realnvp import likelihood_loss
 from ..training.callbacks import Callback, told
 from ..training.config import EarlyStopping, Training
 from ..training.loop import Descent, train
-from .base import fit_and_held, name_of, requires_y
-from .crossfit import CrossFit, Keeper, cross_fit
+from .base import requires_y, scaling_name, split_for_stopping
+from .crossfit import CrossFit, FoldStore, cross_fit
 from .scaling import Scales
-from .scores import Scores, Tables, from_pointwise, score_couples, score_pairs
+from .scores import Scores, Tables, result_from_pointwise, score_pairs, score_row_pairs
 
 __all__ = ["FLOW_AUTO", "FLOW_PAPER", "GM", "FlowRatio"]
 
@@ -143,7 +143,7 @@ class GM(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         sample = as_sample(x, y)
         pointwise = self.scores(sample, 1).joint
-        return from_pointwise(pointwise, self.name, sample.warnings, told([self.history_]))
+        return result_from_pointwise(pointwise, self.name, sample.warnings, told([self.history_]))
 
     def score(self, x: Any, y: Any) -> float:
         """Return the mean log likelihood of pairs, for model selection."""
@@ -171,7 +171,7 @@ class GM(BaseEstimator):  # type: ignore[misc]
         n_jobs: int = 1,
         progress: Progress | None = None,
         callbacks: Sequence[Callback] = (),
-        keeper: Keeper | None = None,
+        keeper: FoldStore | None = None,
     ) -> CrossFit:
         """Return each pair of a sample scored by flows that never saw it."""
         return cross_fit(
@@ -187,14 +187,14 @@ class GM(BaseEstimator):  # type: ignore[misc]
 
     def reading(self, fit: CrossFit, sample: Sample) -> MIResult:
         """Return the information that cross-fitted scores show."""
-        figures = {**fit.diagnostics(), "scaling": name_of(self.scaling)}
-        return from_pointwise(fit.scores.joint, self.name, sample.warnings, figures)
+        figures = {**fit.diagnostics(), "scaling": scaling_name(self.scaling)}
+        return result_from_pointwise(fit.scores.joint, self.name, sample.warnings, figures)
 
     def fit_sample(self, sample: Sample, progress: Progress | None = None) -> Self:
         """Train on a checked sample."""
         if sample.x.ndim > 2 or sample.y.ndim > 2:
             raise DataError("method 'gm' takes columns, not images; flatten them, or use 'demi'")
-        fitted, held = fit_and_held(sample, self.training.stopping, self.seed)
+        fitted, held = split_for_stopping(sample, self.training.stopping, self.seed)
         self.n_features_in_ = sample.x.shape[1]
         self.scales_ = Scales.fit(self.scaling, fitted)
         x, y = self.scales_(fitted)
@@ -217,7 +217,7 @@ class GM(BaseEstimator):  # type: ignore[misc]
 
     def scores(self, sample: Sample, k: int) -> Scores:
         """Score the pairs of a sample and k unpaired partners of each."""
-        others = some_partners(sample, k, self.seed)
+        others = draw_partners(sample, k, self.seed)
         return score_pairs(self.flows_, *self.scales_(sample), others)
 
     def joint(self, sample: Sample) -> NDArray[np.float64]:
@@ -225,14 +225,14 @@ class GM(BaseEstimator):  # type: ignore[misc]
         with one_thread():
             return joint_scores(self.flows_, *self.scales_(sample)).double().numpy()
 
-    def start_mean(self, sample: Sample) -> float:
+    def baseline_mean(self, sample: Sample) -> float:
         """Return 0: flows know nothing before they are trained."""
         return 0.0
 
     def tables(self, sample: Sample) -> Tables:
         """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
-        rows = couple_rows(sample, self.seed)
-        return score_couples(self.flows_, *self.scales_(sample), rows)
+        rows = row_pairs(sample, self.seed)
+        return score_row_pairs(self.flows_, *self.scales_(sample), rows)
 
     def __sklearn_tags__(self) -> Tags:
         return requires_y(super().__sklearn_tags__())

@@ -13,7 +13,7 @@ from ..data.transforms import RankToNormal, Standardize, Transform
 from ..results import Caution, MIResult
 from ..runtime.progress import Progress
 from .base import Array, Sides, cross_entropy_of, flat, requires_y
-from .scores import from_pointwise
+from .scores import result_from_pointwise
 
 __all__ = ["Gaussian"]
 
@@ -72,7 +72,7 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
     def estimate(self, x: Any, y: Any) -> MIResult:
         """Return the mean log ratio of pairs under the fitted covariances."""
         sample = as_sample(x, y)
-        return from_pointwise(self.log_ratio(sample.x, sample.y), self.name, sample.warnings)
+        return result_from_pointwise(self.log_ratio(sample.x, sample.y), self.name, sample.warnings)
 
     def score(self, x: Any, y: Any) -> float:
         """Return minus the cross-entropy of telling pairs from unpaired ones."""
@@ -92,7 +92,7 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
             "canonical_correlations": fitted.correlations_.tolist(),
             "scaling": type(fitted.maps_[0]).__name__,
         }
-        result = from_pointwise(pointwise, self.name, warnings, figures)
+        result = result_from_pointwise(pointwise, self.name, warnings, figures)
         return replace(result, model=(fitted,))
 
     def _mapped(self, sample: Sample) -> Sides:

@@ -33,7 +33,7 @@ from ..data.transforms import Standardize
 from ..results import MIResult
 from ..runtime.progress import Progress
 from .base import Array, Sides, cross_entropy_of, flat, requires_y
-from .scores import from_pointwise
+from .scores import result_from_pointwise
 
 __all__ = ["KSG"]
 
@@ -82,7 +82,7 @@ class KSG(BaseEstimator):  # type: ignore[misc]
     def estimate(self, x: Any, y: Any) -> MIResult:
         """Return the mutual information of pairs, with neighbours from the fitted ones."""
         sample = as_sample(x, y)
-        return from_pointwise(self.log_ratio(sample.x, sample.y), self.name, sample.warnings)
+        return result_from_pointwise(self.log_ratio(sample.x, sample.y), self.name, sample.warnings)
 
     def score(self, x: Any, y: Any) -> float:
         """Return minus the cross-entropy of telling pairs from unpaired ones."""
@@ -101,7 +101,7 @@ class KSG(BaseEstimator):  # type: ignore[misc]
         fitted = clone(self).fit(once.x, once.y)
         pointwise = fitted._local(*fitted.reference_, own=True)[back]
         figures = {"scaling": type(fitted.maps_[0]).__name__}
-        result = from_pointwise(pointwise, self.name, sample.warnings, figures)
+        result = result_from_pointwise(pointwise, self.name, sample.warnings, figures)
         return replace(result, model=(fitted,))
 
     def _mapped(self, sample: Sample) -> Sides:

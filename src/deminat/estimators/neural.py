@@ -19,26 +19,26 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ..critics.baselines import Start, StartFactory, choose_start
-from ..critics.composed import ClosedForm, StartedCritic
+from ..critics.baselines import Baseline, BaselineFactory, choose_baseline
+from ..critics.composed import BaselineCritic, ClosedForm
 from ..critics.networks import CriticFactory, SeparableCritic
 from ..critics.scoring import is_separable, joint_scores
-from ..data.pairs import labels_of, some_partners
+from ..data.pairs import draw_partners, label_tensor
 from ..data.sample import LEAST_PAIRS, Sample, as_sample
 from ..data.splits import hold_out
 from ..data.transforms import Standardize, Transform, Views
-from ..data.units import couple_rows, units_of
+from ..data.units import row_pairs, unit_codes
 from ..objectives import DEMI, JSD, InfoNCE, Objective
 from ..results import MIResult
 from ..runtime.process import one_thread
 from ..runtime.progress import Progress
 from ..training.callbacks import Callback, History, told
 from ..training.config import AUTO, EarlyStopping, Training
-from .base import fit_and_held, name_of, requires_y
-from .crossfit import CrossFit, Keeper, cross_fit
+from .base import requires_y, scaling_name, split_for_stopping
+from .crossfit import CrossFit, FoldStore, cross_fit
 from .scaling import Scales
-from .scores import Scores, Tables, held_out_loss, read, score_couples, score_pairs
-from .staged_fit import Course, Lesson, grow, stages_for
+from .scores import Scores, Tables, held_out_loss, result_from_scores, score_pairs, score_row_pairs
+from .staged_fit import TrainingPairs, TrainingPlan, fit_stages, stages_for
 
 __all__ = ["Estimator"]
 
@@ -59,7 +59,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         training: How to train: `AUTO`, `PAPER`, or `dataclasses.replace(AUTO, steps=500)`. The
             fields that a plain `Training(...)` leaves out are the paper's.
         start: Chooses a log ratio in closed form that the critic is added to, from training rows
-            and rows to judge by: `choose_start` among copulas and mixtures,
+            and rows to judge by: `choose_baseline` among copulas and mixtures,
             `GaussianCopula.choose` among copulas, `None` for none.
         seed: Of all randomness.
         budget: Seconds that a fit may take; it ends soon after.
@@ -81,7 +81,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     critic: CriticFactory = SeparableCritic
     scaling: type[Transform] = Views
     training: Training = AUTO
-    start: StartFactory | None = choose_start
+    start: BaselineFactory | None = choose_baseline
     seed: int = 0
     budget: float | None = None
     correct: bool = True
@@ -105,7 +105,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         sample = as_sample(x, y)
         scores = self.scores(sample, self.scored_negatives())
-        return read(self.objective, scores, sample.warnings, told([self.history_]))
+        return result_from_scores(self.objective, scores, sample.warnings, told([self.history_]))
 
     def score(self, x: Any, y: Any) -> float:
         """Return minus the loss of pairs, to choose critics and trainings by.
@@ -138,7 +138,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         n_jobs: int = 1,
         progress: Progress | None = None,
         callbacks: Sequence[Callback] = (),
-        keeper: Keeper | None = None,
+        keeper: FoldStore | None = None,
     ) -> CrossFit:
         """Return each pair of a sample scored by a critic that never saw it."""
         k = self.scored_negatives()
@@ -157,10 +157,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self, fit: CrossFit, objectives: Sequence[Objective], sample: Sample
     ) -> list[MIResult]:
         """Return what objectives that share a training make of it."""
-        figures, units = fit.diagnostics(), units_of(sample)
-        figures["scaling"] = name_of(self.scaling)
+        figures, units = fit.diagnostics(), unit_codes(sample)
+        figures["scaling"] = scaling_name(self.scaling)
         return [
-            read(
+            result_from_scores(
                 o,
                 fit.scores,
                 sample.warnings,
@@ -176,10 +176,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if self.budget is not None and not self.budget > 0:
             raise ValueError(f"budget must be seconds, above 0; got {self.budget!r}")
         self.deadline_ = None if self.budget is None else time.monotonic() + self.budget
-        fitted, held = fit_and_held(sample, self.training.stopping, self.seed)
+        fitted, held = split_for_stopping(sample, self.training.stopping, self.seed)
         self.n_features_in_ = sample.x.shape[1]
         start = self._start(fitted, held)
-        if start is None or start.sighted:
+        if start is None or start.informative:
             self.scales_ = Scales.fit(self.scaling, fitted, start)
         else:  # a network would see nothing
             self.scales_ = Scales.fit(Standardize, fitted, start)
@@ -196,7 +196,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def scores(self, sample: Sample, k: int) -> Scores:
         """Score the pairs of a sample and k unpaired partners of each."""
-        others = some_partners(sample, k, self.seed)
+        others = draw_partners(sample, k, self.seed)
         scores = score_pairs(self.critic_, *self.scales_(sample), others)
         return Scores(scores.joint - self.offset_, scores.product - self.offset_)
 
@@ -206,7 +206,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             joint = joint_scores(self.critic_, *self.scales_(sample))
         return joint.double().numpy() - self.offset_
 
-    def start_mean(self, sample: Sample) -> float:
+    def baseline_mean(self, sample: Sample) -> float:
         """Return the mean score of pairs by the start alone, in nats; 0 if there is none."""
         start = self.scales_.start
         if start is None:
@@ -217,8 +217,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def tables(self, sample: Sample) -> Tables:
         """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
-        rows = couple_rows(sample, self.seed)
-        return score_couples(self.critic_, *self.scales_(sample), rows) - self.offset_
+        rows = row_pairs(sample, self.seed)
+        return score_row_pairs(self.critic_, *self.scales_(sample), rows) - self.offset_
 
     def halves(self, sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (n, r) of x and of y, whose inner products are scores, of a separable critic."""
@@ -241,7 +241,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         stopped = self.training.stopping is not None
         return self.correct and stopped and isinstance(objective, DEMI | JSD)
 
-    def _start(self, sample: Sample, held: Sample | None) -> Start | None:
+    def _start(self, sample: Sample, held: Sample | None) -> Baseline | None:
         if self.start is None or sample.x.ndim > 2 or sample.y.ndim > 2:
             return None
         if held is None:  # training wants none, but the choice of a start does
@@ -257,18 +257,18 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[nn.Module, History]:
         """Return the trained critic and what happened."""
         start, halves = self.scales_.start, self.scales_.halves
-        if start is not None and not start.sighted:
+        if start is not None and not start.informative:
             return ClosedForm(start.components, halves), History(0, 0, math.nan, (), 0)
         x, y = self.scales_(sample)
         critic = self.critic(_shape(x, halves), _shape(y, halves))
-        lesson = Lesson(x, y, labels_of(sample), self._judges(held, is_separable(critic)))
-        course = Course(self.objective.trains_as, self.training, self.seed, self.deadline_)
+        lesson = TrainingPairs(x, y, label_tensor(sample), self._judges(held, is_separable(critic)))
+        course = TrainingPlan(self.objective.trains_as, self.training, self.seed, self.deadline_)
         if is_separable(critic) and (stages := stages_for(self.scales_, sample)):
-            return grow(self.critic, stages, lesson, halves, course, progress)
-        critic = StartedCritic(critic, halves) if halves else critic
+            return fit_stages(self.critic, stages, lesson, halves, course, progress)
+        critic = BaselineCritic(critic, halves) if halves else critic
         return critic, course.teach(critic, lesson, progress)
 
-    def _start_again(self, start: Start, sample: Sample) -> None:
+    def _start_again(self, start: Baseline, sample: Sample) -> None:
         """Fit the start to all rows: no network was added, so none has to be judged by any."""
         start = start.refit(sample.x, sample.y)
         self.scales_ = Scales.fit(Standardize, sample, start)
@@ -281,7 +281,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if held is None:
             return None
         k = _HELD_NEGATIVES if separable else _SCORED_NEGATIVES
-        return *self.scales_(held), some_partners(held, k, self.seed)
+        return *self.scales_(held), draw_partners(held, k, self.seed)
 
     def _log_normaliser(self, sample: Sample) -> float:
         """Return log E[exp f] over unpaired rows, the constant that the loss leaves free."""

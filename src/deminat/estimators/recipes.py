@@ -1,4 +1,4 @@
-"""Presets: what `auto`, `quick` and `paper` stand for."""
+"""Presets: what `auto`, `quick_estimator` and `paper` stand for."""
 
 from dataclasses import replace
 from typing import Literal
@@ -12,25 +12,27 @@ from ..training.config import AUTO, PAPER, EarlyStopping
 from .flows import FLOW_PAPER, GM
 from .neural import Estimator
 
-__all__ = ["Preset", "quick"]
+__all__ = ["Preset", "quick_estimator"]
 
 Preset = Literal["auto", "quick", "paper"]
 
 _WIDE = 512  # columns of a side, beyond which a copula takes hours: images
 
 
-def _flows(preset: Preset, seed: int) -> GM:
+def flow_estimator(preset: Preset, seed: int) -> GM:
     if preset == "paper":
         return GM(scaling=Standardize, training=FLOW_PAPER, seed=seed)
     return GM(seed=seed)
 
 
-def _neural(objective: Objective, preset: Preset, sample: Sample | None, seed: int) -> Estimator:
+def neural_estimator(
+    objective: Objective, preset: Preset, sample: Sample | None, seed: int
+) -> Estimator:
     image = sample is not None and _is_image_pair(sample)
     if preset == "auto" and not image:
         return Estimator(objective, seed=seed)
     if preset == "quick" and not image:
-        return replace(quick(seed, sample), objective=objective)
+        return replace(quick_estimator(seed, sample), objective=objective)
     training = PAPER if preset == "paper" else replace(PAPER, halve_at=(), stopping=AUTO.stopping)
     if objective.trains_as is objective and not isinstance(objective, DEMI):
         training = replace(training, batch=64, epochs=20)  # no label z: 64 pairs a batch
@@ -45,9 +47,9 @@ def _is_image_pair(sample: Sample) -> bool:
     return sample.x.ndim == sample.y.ndim == 4 and sample.x.shape[2:] == sample.y.shape[2:]
 
 
-def quick(seed: int, sample: Sample | None = None) -> Estimator:
+def quick_estimator(seed: int, sample: Sample | None = None) -> Estimator:
     """Return the estimator that trains the critics of a chain: a copula and one network."""
-    stopping = EarlyStopping(every=25, patience=4, hope=4)
+    stopping = EarlyStopping(every=25, patience=4, initial_patience=4)
     training = replace(AUTO, steps=400, stopping=stopping)
     wide = sample is not None and max(sample.x.shape[1], sample.y.shape[1]) > _WIDE
     start = None if wide else GaussianCopula.choose

@@ -9,7 +9,7 @@ from .base import MIEstimator
 from .flows import GM
 from .gaussian import Gaussian
 from .ksg import KSG
-from .recipes import Preset, _flows, _neural
+from .recipes import Preset, flow_estimator, neural_estimator
 
 __all__ = ["METHODS", "Method", "estimator_for"]
 
@@ -47,7 +47,7 @@ def estimator_for(
             raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
         method = METHODS[method]()
         if isinstance(method, GM):
-            return _flows(preset, seed)
+            return flow_estimator(preset, seed)
     if isinstance(method, Objective):
-        return _neural(method, preset, sample, seed)
+        return neural_estimator(method, preset, sample, seed)
     return method

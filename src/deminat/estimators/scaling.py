@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..critics.baselines import Frames, Start
+from ..critics.baselines import Baseline, Frames
 from ..data.sample import Sample, Schema
 from ..data.transforms import Transform
 
@@ -28,10 +28,10 @@ class Scales:
     schema: Schema
     x_map: Transform
     y_map: Transform
-    start: Start | None = None
+    start: Baseline | None = None
 
     @classmethod
-    def fit(cls, scaling: type[Transform], sample: Sample, start: Start | None = None) -> Self:
+    def fit(cls, scaling: type[Transform], sample: Sample, start: Baseline | None = None) -> Self:
         """Return the scales that suit the rows of a sample, seen from the frames of the start."""
         frames = Frames() if start is None else start.frames
         maps = scaling.fit(frames.of_x(sample.x)), scaling.fit(frames.of_y(sample.y))
@@ -55,6 +55,6 @@ class Scales:
             x = np.hstack([self.x_map(frames.of_x(sample.x)), self.start.left(sample.x)])
             y = np.hstack([self.y_map(frames.of_y(sample.y)), self.start.right(sample.y)])
         # At high information the halves nearly cancel, and then float32 is too coarse.
-        blind = self.start is not None and not self.start.sighted
+        blind = self.start is not None and not self.start.informative
         dtype = torch.float64 if blind else torch.float32
         return torch.from_numpy(x).to(dtype), torch.from_numpy(y).to(dtype)

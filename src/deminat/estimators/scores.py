@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..critics.scoring import joint_scores, product_scores
-from ..data.units import COUPLE
+from ..data.units import PAIR_SIZE
 from ..objectives import InfoNCE, Objective
 from ..results import Caution, MIResult
 from ..runtime.process import one_thread
@@ -19,12 +19,12 @@ from ..runtime.process import one_thread
 __all__ = [
     "Scores",
     "Tables",
-    "cautions",
-    "from_pointwise",
+    "estimate_warnings",
     "held_out_loss",
-    "read",
-    "score_couples",
+    "result_from_pointwise",
+    "result_from_scores",
     "score_pairs",
+    "score_row_pairs",
     "standard_error",
 ]
 
@@ -50,7 +50,7 @@ class Scores:
         return torch.from_numpy(self.joint), torch.from_numpy(self.product)
 
 
-def read(
+def result_from_scores(
     objective: Objective,
     scores: Scores,
     warnings: tuple[Caution, ...] = (),
@@ -77,7 +77,9 @@ def read(
         n=len(scores.joint),
         method=objective.name,
         pointwise=scores.joint - scores.joint.mean() + mi,
-        warnings=warnings + cautions(mi, len(scores.joint)) + _saturated(objective, mi, scores),
+        warnings=warnings
+        + estimate_warnings(mi, len(scores.joint))
+        + _saturated(objective, mi, scores),
         diagnostics={**figures, **(diagnostics or {})},
     )
 
@@ -92,7 +94,7 @@ def _normaliser(product: NDArray[np.float64]) -> tuple[float, float]:
         return float(means.mean()), float(means.std() / len(means) ** 0.5)
 
 
-def from_pointwise(
+def result_from_pointwise(
     pointwise: NDArray[np.float64],
     method: str,
     warnings: tuple[Caution, ...] = (),
@@ -101,7 +103,7 @@ def from_pointwise(
     """Return the result of a method whose estimate is the mean of (n,) pointwise values."""
     mi, n = float(pointwise.mean()), len(pointwise)
     error = float(pointwise.std(ddof=1) / n**0.5)
-    told = warnings + cautions(mi, n)
+    told = warnings + estimate_warnings(mi, n)
     return MIResult(mi, error, n, method, pointwise, told, diagnostics or {})
 
 
@@ -143,7 +145,7 @@ def _saturated(objective: Objective, mi: float, scores: Scores) -> tuple[Caution
     return (Caution("saturated", message, "Use method='demi', which has no ceiling"),)
 
 
-def cautions(mi: float, n: int) -> tuple[Caution, ...]:
+def estimate_warnings(mi: float, n: int) -> tuple[Caution, ...]:
     """Return what any estimate of `mi` nats from `n` pairs should be read with."""
     found = []
     if n < _UNDERPOWERED:
@@ -177,12 +179,12 @@ def score_pairs(critic: nn.Module, x: Tensor, y: Tensor, others: Tensor) -> Scor
     return Scores(joint.double().numpy(), product.double().numpy())
 
 
-def score_couples(critic: nn.Module, x: Tensor, y: Tensor, rows: NDArray[np.int64]) -> Tables:
+def score_row_pairs(critic: nn.Module, x: Tensor, y: Tensor, rows: NDArray[np.int64]) -> Tables:
     """Return (draws, couples, 2, 2) scores of each x of a couple with each y, in float64."""
     found = []
     with one_thread():
-        for some in torch.split(torch.from_numpy(rows).view(-1, COUPLE), _AT_ONCE):
-            left, right = some.repeat_interleave(COUPLE, dim=1), some.repeat(1, COUPLE)
+        for some in torch.split(torch.from_numpy(rows).view(-1, PAIR_SIZE), _AT_ONCE):
+            left, right = some.repeat_interleave(PAIR_SIZE, dim=1), some.repeat(1, PAIR_SIZE)
             found.append(joint_scores(critic, x[left.flatten()], y[right.flatten()]))
     scores = torch.cat(found) if rows.size else torch.empty(0)
-    return scores.double().numpy().reshape(*rows.shape, COUPLE)
+    return scores.double().numpy().reshape(*rows.shape, PAIR_SIZE)

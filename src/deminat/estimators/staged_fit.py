@@ -6,7 +6,7 @@ narrow network cannot learn much noise, and what it found is no longer left for 
 among noise. The first is taught for a shorter time, lest it learn coarsely what a later one would
 learn finely. The last stage concatenates x and y: it learns edges, which inner products of a few
 smooth functions cannot have. Held-out rows end each stage, at its silent beginning if nothing is
-gained; separable critics show soon whether there is hope.
+gained; separable critics show soon whether there is initial_patience.
 """
 
 import math
@@ -21,21 +21,21 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..critics.baselines import Frames
-from ..critics.composed import StagedCritic, StartedCritic, SumCritic
+from ..critics.composed import BaselineCritic, StagedCritic, SumCritic
 from ..critics.networks import FEW_INPUTS, CriticFactory, MLPCritic
 from ..critics.scoring import is_separable, joint_scores, product_scores
 from ..data.pairs import batches
 from ..data.sample import Sample
 from ..data.transforms import Array, RankToNormal, Views
 from ..objectives import DEMI, Objective
-from ..runtime.progress import Progress, share_of
+from ..runtime.progress import Progress, progress_of_part
 from ..training.analytic.gradients import batch_loss
 from ..training.callbacks import History
 from ..training.config import Training
 from ..training.loop import train
 from .scaling import Scales
 
-__all__ = ["Course", "Lesson", "Stage", "grow", "related_columns", "stages_for"]
+__all__ = ["Stage", "TrainingPairs", "TrainingPlan", "fit_stages", "related_columns", "stages_for"]
 
 Columns = Callable[[Tensor], Tensor]  # some of a table
 _CHANCE = 0.2  # nats of loss that chance may gain, times the rows that it is measured by
@@ -48,7 +48,7 @@ _NEGATIVES = 4  # partners a pair in training, where each costs a pass through t
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingPairs:
     """Pairs to learn from, and pairs to be judged by.
 
     Args:
@@ -78,7 +78,7 @@ class Lesson:
         x, y, others = self.held
         return replace(self, held=(x, y, others[:, :_NEGATIVES]))
 
-    def beside(self, other: "Lesson") -> Self:
+    def beside(self, other: "TrainingPairs") -> Self:
         """Return the same pairs with the columns of another lesson to their right."""
         held = None
         if self.held is not None and other.held is not None:
@@ -89,7 +89,7 @@ class Lesson:
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingPlan:
     """How critics are taught.
 
     Args:
@@ -104,7 +104,7 @@ class Course:
     seed: int
     deadline: float | None = None
 
-    def teach(self, critic: nn.Module, lesson: Lesson, progress: Progress | None) -> History:
+    def teach(self, critic: nn.Module, lesson: TrainingPairs, progress: Progress | None) -> History:
         """Train a critic in place."""
         objective, n = self.objective, len(lesson.x)
         alpha = objective.alpha if isinstance(objective, DEMI) and objective.draw else None
@@ -140,11 +140,13 @@ class Course:
         if training.steps is not None:
             training = replace(training, steps=max(1, round(part * training.steps)))
         if training.stopping is not None:
-            hope = min(_HOPE, training.stopping.hope)
-            training = replace(training, stopping=replace(training.stopping, hope=hope))
+            initial_patience = min(_HOPE, training.stopping.initial_patience)
+            training = replace(
+                training, stopping=replace(training.stopping, initial_patience=initial_patience)
+            )
         return replace(self, training=training)
 
-    def _settings(self, lesson: Lesson) -> Training:
+    def _settings(self, lesson: TrainingPairs) -> Training:
         """Return the training, with a least gain that few held-out rows cannot feign."""
         stopping = self.training.stopping
         if stopping is None or lesson.held is None:
@@ -162,7 +164,7 @@ class Course:
             return None if wanted == self.training.batch - 1 and not drawn else wanted
         return None if is_separable(critic) and not drawn else _NEGATIVES
 
-    def _held_loss(self, lesson: Lesson) -> Callable[[nn.Module], float] | None:
+    def _held_loss(self, lesson: TrainingPairs) -> Callable[[nn.Module], float] | None:
         """Return the loss of held-out rows, always with the same partners."""
         if lesson.held is None:
             return None
@@ -211,12 +213,12 @@ def stages_for(scales: Scales, sample: Sample) -> list[Stage]:
     return [Stage(name, torch.from_numpy(a), torch.from_numpy(b)) for name, a, b in seen]
 
 
-def grow(
+def fit_stages(
     factory: CriticFactory,
     stages: Sequence[Stage],
-    lesson: Lesson,
+    lesson: TrainingPairs,
     halves: int,
-    course: Course,
+    course: TrainingPlan,
     progress: Progress | None = None,
 ) -> tuple[nn.Module, History]:
     """Return separable critics trained one upon the other, and what happened.
@@ -235,11 +237,11 @@ def grow(
     kept: list[tuple[nn.Module, Stage]] = []
     histories = []
     for i, stage in enumerate(stages):
-        critic = StartedCritic(factory((len(stage.x),), (len(stage.y),)), known.x.shape[1])
+        critic = BaselineCritic(factory((len(stage.x),), (len(stage.y),)), known.x.shape[1])
         own = lesson.mapped(*_taking(stage)).beside(known)
         part = (_FIRST if i == 0 else 1) * (_OF_FEW if few else 1)
         taught = course.share(i, count).shortened(part)
-        history = taught.teach(critic, own, share_of(progress, i, count))
+        history = taught.teach(critic, own, progress_of_part(progress, i, count))
         histories.append(replace(history, chose=stage.name))
         if history.best_step > 0:
             kept.append((critic.critic, stage))
@@ -249,15 +251,15 @@ def grow(
     staged = StagedCritic([critic for critic, _ in kept], *columns, halves)
     pairs = _silent(seen, _CONCAT_OF_FEW if few else _CONCAT)
     own = seen.beside(known).with_fewer()
-    part_done = share_of(progress, len(stages), count)
-    history = course.teach(StartedCritic(pairs, known.x.shape[1]), own, part_done)
+    part_done = progress_of_part(progress, len(stages), count)
+    history = course.teach(BaselineCritic(pairs, known.x.shape[1]), own, part_done)
     histories.append(replace(history, chose="pairs"))
     if history.best_step == 0:
         return staged, _joined(histories)
     return SumCritic(staged, pairs), _joined(histories)
 
 
-def _silent(seen: Lesson, hidden: Sequence[int]) -> MLPCritic:
+def _silent(seen: TrainingPairs, hidden: Sequence[int]) -> MLPCritic:
     """Return a critic of pairs with its last layer at zero: it says nothing until it has learnt."""
     critic = MLPCritic(tuple(seen.x.shape[1:]), tuple(seen.y.shape[1:]), hidden)
     for weight in list(critic.parameters())[-2:]:

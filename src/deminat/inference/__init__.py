@@ -1,8 +1,14 @@
 """Whether there is anything, how much at least, and what not to believe."""
 
-from ..estimators.recipes import quick
+from ..estimators.recipes import quick_estimator
 from .assess import Assessor
-from .conditional import beyond, judged_given
+from .conditional import conditional_result, conditional_test
 from .independence import independence_test
 
-__all__ = ["Assessor", "beyond", "independence_test", "judged_given", "quick"]
+__all__ = [
+    "Assessor",
+    "conditional_result",
+    "conditional_test",
+    "independence_test",
+    "quick_estimator",
+]

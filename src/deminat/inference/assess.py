@@ -6,16 +6,16 @@ from functools import cached_property, partial
 from typing import Self
 
 from ..data.sample import Sample
-from ..data.units import observations
+from ..data.units import effective_rows
 from ..errors import DataError
 from ..estimators.crossfit import CrossFit
 from ..results import MIResult
-from ..runtime.pool import begun
-from .diagnostics import contradicted, diagnosed
-from .independence import judged
-from .interval import interval, out_of_range
+from ..runtime.pool import start_early
+from .diagnostics import contradictions, diagnose
+from .independence import permutation_test
+from .interval import interval, range_warnings
 from .lower_bound import lower_bound
-from .sequential import Link, chain
+from .sequential import SequentialPart, sequential_parts
 
 __all__ = ["Assessor"]
 
@@ -34,13 +34,13 @@ class Assessor:
     sample: Sample
     seed: int
     test: bool = True
-    links: Callable[[], list[Link]] | None = None
+    links: Callable[[], list[SequentialPart]] | None = None
 
     def begun(self) -> Self:
         """Return the same, whose critics another process begins to train now, if there is one."""
         if not self.test:
             return self
-        return replace(self, links=begun(partial(chain, self.sample, self.seed)))
+        return replace(self, links=start_early(partial(sequential_parts, self.sample, self.seed)))
 
     def __call__(
         self, result: MIResult, fit: CrossFit, is_mean: bool = True, is_default: bool = True
@@ -54,13 +54,13 @@ class Assessor:
             is_default: Whether the critics are those that the interval was tried with.
         """
         result = replace(result, lower_bound=self._bound(fit), p_value=self._p_value)
-        cautions, figures = diagnosed(result, fit, observations(self.sample))
+        cautions, figures = diagnose(result, fit, effective_rows(self.sample))
         if is_mean:
             cautions += (
-                *contradicted(result, self.sample),
-                *out_of_range(result, self.sample, is_default),
+                *contradictions(result, self.sample),
+                *range_warnings(result, self.sample, is_default),
             )
-            result = replace(result, interval=interval(result, fit, observations(self.sample)))
+            result = replace(result, interval=interval(result, fit, effective_rows(self.sample)))
         return replace(
             result,
             warnings=result.warnings + cautions,
@@ -74,14 +74,14 @@ class Assessor:
         return lower_bound(fit.tables, [link.tables(self.seed) for link in self._links])
 
     @cached_property
-    def _links(self) -> list[Link]:
-        return chain(self.sample, self.seed) if self.links is None else self.links()
+    def _links(self) -> list[SequentialPart]:
+        return sequential_parts(self.sample, self.seed) if self.links is None else self.links()
 
     @cached_property
     def _p_value(self) -> float | None:
         if not self.test:
             return None
         try:
-            return judged(self.sample, self._links, seed=self.seed).p_value
+            return permutation_test(self.sample, self._links, seed=self.seed).p_value
         except DataError:  # a series too short to be shifted has an estimate all the same
             return None

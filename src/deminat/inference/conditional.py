@@ -33,14 +33,14 @@ from sklearn.preprocessing import PolynomialFeatures
 from ..data.sample import Sample
 from ..data.splits import folds, others
 from ..data.transforms import RankToNormal
-from ..data.units import units_of
+from ..data.units import unit_codes
 from ..errors import DataError
-from ..estimators.scores import Scores, cautions, standard_error
+from ..estimators.scores import Scores, estimate_warnings, standard_error
 from ..objectives import DEMI
 from ..results import IndependenceResult, MIResult
-from .sequential import some_columns, with_squares
+from .sequential import spread_columns, with_squares
 
-__all__ = ["beyond", "judged_given"]
+__all__ = ["conditional_result", "conditional_test"]
 
 Array = NDArray[np.float64]
 
@@ -53,7 +53,9 @@ _CROSSED = 10  # columns of z up to which products of two of them are taken
 _TAG = 0x61FE
 
 
-def beyond(both: MIResult, known: MIResult, sample: Sample, p_value: float | None) -> MIResult:
+def conditional_result(
+    both: MIResult, known: MIResult, sample: Sample, p_value: float | None
+) -> MIResult:
     """Return the information of x and y given z.
 
     Args:
@@ -63,7 +65,7 @@ def beyond(both: MIResult, known: MIResult, sample: Sample, p_value: float | Non
         p_value: Of independence given z.
     """
     pointwise, mi = both.pointwise - known.pointwise, both.mi - known.mi
-    error = standard_error(DEMI(), Scores(pointwise, pointwise[:, None]), units_of(sample))
+    error = standard_error(DEMI(), Scores(pointwise, pointwise[:, None]), unit_codes(sample))
     told = (w for w in both.warnings + known.warnings if w.code not in ("negative", "underpowered"))
     return MIResult(
         mi,
@@ -71,7 +73,7 @@ def beyond(both: MIResult, known: MIResult, sample: Sample, p_value: float | Non
         len(sample),
         both.method,
         pointwise,
-        (*dict.fromkeys(told), *cautions(mi, len(sample))),
+        (*dict.fromkeys(told), *estimate_warnings(mi, len(sample))),
         {
             **{key: both.diagnostics.get(key, ()) for key in ("recipe", "steps", "learning")},
             "of_both": both.to_dict(),
@@ -103,7 +105,7 @@ def _allowed(result: MIResult) -> tuple[float, float]:
     return max(0.0, high - result.mi - chance), max(0.0, result.mi - low - chance)
 
 
-def judged_given(
+def conditional_test(
     sample: Sample, z: Array, *, seed: int = 0, draws: int = 999
 ) -> IndependenceResult:
     """Test whether x and y are independent given z.
@@ -148,7 +150,7 @@ def _features(a: Array) -> Array:
 def _scores(a: Array) -> Array:
     """Return normal scores of some columns, (n, d)."""
     flat = a.reshape(len(a), -1)
-    flat = flat[:, some_columns(flat)]
+    flat = flat[:, spread_columns(flat)]
     return np.asarray(RankToNormal.fit(flat)(flat))
 
 

@@ -27,7 +27,7 @@ from ..estimators.crossfit import CrossFit
 from ..estimators.scores import Scores
 from ..results import Caution, MIResult
 
-__all__ = ["contradicted", "diagnosed"]
+__all__ = ["contradictions", "diagnose"]
 
 _BINS = 10
 _SIGMAS = 4.0
@@ -39,7 +39,7 @@ _LOOK = 1_000  # rows that tell whether values are repeated at all
 _STRANGERS = 1 << 16  # unpaired scores that are looked at
 
 
-def diagnosed(
+def diagnose(
     result: MIResult, fit: CrossFit, count: int
 ) -> tuple[tuple[Caution, ...], dict[str, Any]]:
     """Return what to tell of a result that was read off cross-fitted critics, and its figures.
@@ -67,7 +67,7 @@ def diagnosed(
     return tuple(found), figures
 
 
-def contradicted(result: MIResult, sample: Sample) -> Iterator[Caution]:
+def contradictions(result: MIResult, sample: Sample) -> Iterator[Caution]:
     """Say where an estimate cannot be, from the lower bound and the entropy of either side."""
     bound = result.lower_bound
     if bound is not None and bound > max(result.mi, 0.0):

@@ -3,9 +3,9 @@ r"""Is there anything at all? A permutation test whose level is exact.
 If x and y are independent, any y may stand beside any x: under a critic that was trained on other
 rows, the mean score of the pairs as they are is one among those of pairs that were permuted. With
 $B$ permutations, $p = (1 + \#\{T^* \ge T\}) / (B + 1)$ is at most $\alpha$ with probability at
-most $\alpha$, whatever the critic and whatever x and y are like. Critics come in a chain (see
-`chain`), so that the p-values of its parts are independent; their normal quantiles are added up,
-weighted by the roots of the numbers of rows (Stouffer), and the sum is exact again.
+most $\alpha$, whatever the critic and whatever x and y are like. Critics are trained in sequence
+(see `sequential`), so that the p-values of the parts are independent; their normal quantiles are
+added up, weighted by the roots of the numbers of rows (Stouffer), and the sum is exact again.
 
 Of fewer than 125 observations none is spared to train on: all are permuted, and the statistic is
 the sum of squared correlations of normal scores and of their squares. That is exact too.
@@ -37,13 +37,13 @@ from scipy.stats import t as student
 from ..data.dependence import correlation_time
 from ..data.sample import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given
 from ..data.transforms import RankToNormal
-from ..data.units import observations
+from ..data.units import effective_rows
 from ..errors import DataError
 from ..results import Caution, IndependenceResult
-from .conditional import judged_given
-from .sequential import Link, chain, with_squares
+from .conditional import conditional_test
+from .sequential import SequentialPart, sequential_parts, with_squares
 
-__all__ = ["independence_test", "judged"]
+__all__ = ["independence_test", "permutation_test"]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -97,13 +97,13 @@ def independence_test(
     rows |= {"max_rows": max_rows, "seed": seed}
     if given is not None:
         _, known, pair = as_samples_given(x, y, given, **rows)
-        return judged_given(pair.without_constants(), known.y, seed=seed, draws=permutations)
+        return conditional_test(pair.without_constants(), known.y, seed=seed, draws=permutations)
     sample = as_sample(x, y, **rows).without_constants()
-    return judged(sample, chain(sample, seed), permutations, seed)
+    return permutation_test(sample, sequential_parts(sample, seed), permutations, seed)
 
 
-def judged(
-    sample: Sample, links: Sequence[Link], permutations: int = 999, seed: int = 0
+def permutation_test(
+    sample: Sample, links: Sequence[SequentialPart], permutations: int = 999, seed: int = 0
 ) -> IndependenceResult:
     """Test the independence of both sides of a checked sample, whose chain was trained."""
     rng, n = np.random.default_rng([_TAG, seed]), len(sample)
@@ -123,7 +123,7 @@ def judged(
 
 def _few(sample: Sample) -> tuple[Caution, ...]:
     """Say so where no p-value can be small."""
-    count = observations(sample)
+    count = effective_rows(sample)
     if sample.times is not None or math.factorial(min(count, 9)) > 1 / _SMALL:
         return ()
     told = Caution(
@@ -170,7 +170,9 @@ def _close(seen: float) -> float:
     return 1e-9 * (1 + abs(seen))  # sums in another order are the same sums
 
 
-def _tried(link: Link, permutations: int, rng: np.random.Generator) -> tuple[float, float]:
+def _tried(
+    link: SequentialPart, permutations: int, rng: np.random.Generator
+) -> tuple[float, float]:
     """Return the p-value of a part, and its mean score above that of permuted pairs, in nats."""
     if link.sample.times is not None:
         return _shifted(link, link.sample.times, link.sample.gap)
@@ -193,7 +195,7 @@ def _moves(
     return rows, (_permuted(blocks, rng) for _ in range(permutations))
 
 
-def _shifted(link: Link, times: Rows, gap: int) -> tuple[float, float]:
+def _shifted(link: SequentialPart, times: Rows, gap: int) -> tuple[float, float]:
     """Return the p-value of rows in time by shifting y around a circle, and the excess in nats."""
     n, rows = len(link), np.argsort(times)
     left, right = (rfft(half[rows], axis=0) for half in (link.left, link.right))

@@ -30,11 +30,11 @@ from scipy.stats import chi2, norm
 from scipy.stats import t as student
 
 from ..data.sample import Sample
-from ..data.units import observations
+from ..data.units import effective_rows
 from ..estimators.crossfit import CrossFit
 from ..results import Caution, MIResult
 
-__all__ = ["interval", "out_of_range"]
+__all__ = ["interval", "range_warnings"]
 
 _LOST = 3.0  # corrections by which the truth may be higher
 _GAINED = 1.0  # ... and lower
@@ -57,7 +57,7 @@ def interval(
     """
     chance = _chance(result.standard_error, fit.fold_means, level)
     correction = abs(fit.optimism)
-    learnt = max(0.0, result.mi - float(np.mean(fit.start_means)))
+    learnt = max(0.0, result.mi - float(np.mean(fit.baseline_means)))
     low = result.mi - chance - _GAINED * correction
     high = result.mi + chance + _LOST * correction + _UNFOUND * learnt
     hidden = _HIDDEN / count if low <= 0 else 0.0
@@ -73,9 +73,9 @@ def _chance(error: float, fold_means: Sequence[float], level: float) -> float:
     return float(student.ppf(upper, folds - 1)) * scatter
 
 
-def out_of_range(result: MIResult, sample: Sample, is_default: bool = True) -> Iterator[Caution]:
+def range_warnings(result: MIResult, sample: Sample, is_default: bool = True) -> Iterator[Caution]:
     """Say so where coverage was not measured."""
-    count = observations(sample)
+    count = effective_rows(sample)
     columns = max(math.prod(a.shape[1:]) for a in (sample.x, sample.y))
     outside = [
         words

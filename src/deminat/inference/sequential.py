@@ -25,12 +25,12 @@ from threadpoolctl import threadpool_limits
 from ..data.sample import Sample
 from ..data.splits import others, shares
 from ..data.transforms import RankToNormal
-from ..data.units import couple_rows, observations
-from ..estimators.recipes import quick
+from ..data.units import effective_rows, row_pairs
+from ..estimators.recipes import quick_estimator
 from ..estimators.scores import Tables
 from ..runtime.process import one_thread
 
-__all__ = ["Link", "chain", "some_columns", "with_squares"]
+__all__ = ["SequentialPart", "sequential_parts", "spread_columns", "with_squares"]
 
 Array = NDArray[np.float64]
 _TAG = 0xC4A1  # nobody has shuffled the rows by this stream before
@@ -42,7 +42,7 @@ _COLUMNS = 512  # of a side that correlations are taken of
 
 
 @dataclass(frozen=True)
-class Link:
+class SequentialPart:
     """A part of a sample, with a critic that was trained on parts before it.
 
     Args:
@@ -60,40 +60,40 @@ class Link:
 
     def tables(self, seed: int) -> Tables:
         """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
-        rows = couple_rows(self.sample, seed)
+        rows = row_pairs(self.sample, seed)
         return np.asarray(self.left[rows] @ self.right[rows].swapaxes(2, 3))
 
 
-def chain(sample: Sample, seed: int) -> list[Link]:
+def sequential_parts(sample: Sample, seed: int) -> list[SequentialPart]:
     """Return the parts of a sample that are tried; none if it is too small to be cut."""
-    small = sample.times is None and observations(sample) < _CUT
+    small = sample.times is None and effective_rows(sample) < _CUT
     with one_thread(), threadpool_limits(1):  # the same sums in every process
         return [] if small or sample.is_constant() else list(_links(sample, seed))
 
 
-def _links(sample: Sample, seed: int) -> Iterator[Link]:
+def _links(sample: Sample, seed: int) -> Iterator[SequentialPart]:
     x, y = (a.reshape(len(a), -1) for a in (sample.x, sample.y))
     sample = replace(sample, x=x, y=y)
     rng = np.random.default_rng([_TAG, seed])
     parts = shares(len(sample), _SHARES, rng, sample.labels, sample.times)
-    if min(observations(sample.take(part)) if len(part) else 0 for part in parts) < 2:
+    if min(effective_rows(sample.take(part)) if len(part) else 0 for part in parts) < 2:
         return  # a group is so large that nothing is left
     for i in range(1, len(parts)):
         before = np.concatenate(parts[:i])
         if sample.times is not None:
             before = np.intersect1d(before, others(len(sample), parts[i], sample.times, sample.gap))
         part = sample.take(parts[i])
-        yield Link(part, *_halves(sample.take(np.sort(before)), part, seed))
+        yield SequentialPart(part, *_halves(sample.take(np.sort(before)), part, seed))
 
 
 def _halves(known: Sample, part: Sample, seed: int) -> tuple[Array, Array]:
     """Return the halves of a part by a critic that was trained on what is known."""
-    if observations(known) >= _FEW:
-        fitted = quick(seed, known).fit_sample(known)
+    if effective_rows(known) >= _FEW:
+        fitted = quick_estimator(seed, known).fit_sample(known)
         left, right = fitted.halves(known.take(np.arange(_FEW)))
         if not _is_silent(left @ right.T):
             return fitted.halves(part)
-    x_some, y_some = (some_columns(a) for a in (known.x, known.y))
+    x_some, y_some = (spread_columns(a) for a in (known.x, known.y))
     known = replace(known, x=known.x[:, x_some], y=known.y[:, y_some])
     x_map, y_map = RankToNormal.fit(known.x), RankToNormal.fit(known.y)
     correlations = with_squares(x_map(known.x)).T @ with_squares(y_map(known.y)) / len(known)
@@ -103,7 +103,7 @@ def _halves(known: Sample, part: Sample, seed: int) -> tuple[Array, Array]:
     return left @ correlations, right
 
 
-def some_columns(a: Array) -> NDArray[np.int64]:
+def spread_columns(a: Array) -> NDArray[np.int64]:
     """Return the numbers of some columns (n, d), evenly spaced if there are many."""
     d = a.shape[1]
     return np.unique(np.linspace(0, d - 1, min(d, _COLUMNS)).round().astype(np.int64))

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.utils.checkpoint import checkpoint
 
-from ..critics.scoring import parted
+from ..critics.scoring import split_table
 from ..objectives import DEMI, MINE, Objective, log_mean_exp
 
 __all__ = ["InfoMaxLoss", "gathered"]
@@ -121,7 +121,7 @@ class InfoMaxLoss(nn.Module):
 
     def _parted(self, table: Tensor, own: int) -> tuple[Tensor, Tensor]:
         table = table if own == 0 else table.roll(-own, dims=1)
-        joint, others = parted(_precise(table))
+        joint, others = split_table(_precise(table))
         return joint.reshape(len(joint), -1), others.flatten(1)
 
     def _levelled(self, joint: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:

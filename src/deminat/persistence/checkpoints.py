@@ -22,11 +22,11 @@ from ..data.sample import Sample
 from ..errors import DataError, printable
 from ..estimators.crossfit import Fold
 from ..results import Caution, MIResult
-from ..runtime.atomic import DRAFT, alone, digest_of, replaced, sealed, unsealed
+from ..runtime.atomic import DRAFT, exclusive, sha256_of, verified, with_checksum, write_atomically
 from ..runtime.environment import versions
 from .serialise import pack, unpack
 
-__all__ = ["Checkpoint", "FoldKeeper", "fingerprint", "kept_in"]
+__all__ = ["Checkpoint", "FoldFiles", "fingerprint", "open_checkpoint"]
 
 _HEAD = "checkpoint.json"
 _FORMAT, _VERSION = "deminat checkpoint", 1
@@ -35,7 +35,7 @@ _LONGEST = 300  # characters of a path in a message
 
 
 @dataclass(frozen=True)
-class FoldKeeper:
+class FoldFiles:
     """Keeps the folds of one training; other processes may have copies.
 
     Args:
@@ -64,12 +64,12 @@ class FoldKeeper:
     def put(self, i: int, fold: Fold) -> None:
         """Keep the i-th fold."""
         data = pack({"of": self.of, "i": i, "fold": fold})
-        path = self.folder / f"{self._stem(i)}-{digest_of(data)}{_END}"
-        replaced(path, lambda draft: draft.write_bytes(data))
+        path = self.folder / f"{self._stem(i)}-{sha256_of(data)}{_END}"
+        write_atomically(path, lambda draft: draft.write_bytes(data))
 
     def _read(self, path: Path, i: int) -> Fold:
         data = path.read_bytes()
-        if path.name != f"{self._stem(i)}-{digest_of(data)}{_END}":
+        if path.name != f"{self._stem(i)}-{sha256_of(data)}{_END}":
             raise ValueError("its sha256 is not that of its name")
         told = unpack(data)
         if (told["of"], told["i"]) != (self.of, i) or not isinstance(told["fold"], Fold):
@@ -94,9 +94,9 @@ class Checkpoint:
     of: str
     damaged: list[str] = field(default_factory=list)
 
-    def part(self, name: str) -> FoldKeeper:
+    def part(self, name: str) -> FoldFiles:
         """Return the keeper of one of the trainings."""
-        return FoldKeeper(self.folder, f"{self.of} {name}", name, self.damaged)
+        return FoldFiles(self.folder, f"{self.of} {name}", name, self.damaged)
 
     def told(self, result: MIResult) -> MIResult:
         """Return a result that tells of files that had changed."""
@@ -112,7 +112,7 @@ class Checkpoint:
 
 
 @contextmanager
-def kept_in(
+def open_checkpoint(
     folder: PathLike[str] | str | None, sample: Sample, settings: Mapping[str, Any]
 ) -> Iterator[Checkpoint | None]:
     """Open a checkpoint that is of a sample and settings, or begin one; `None` for no folder."""
@@ -120,13 +120,13 @@ def kept_in(
         yield None
         return
     folder = Path(folder)
-    with alone(folder / _HEAD):
+    with exclusive(folder / _HEAD):
         wanted = {"format": _FORMAT, "version": _VERSION, **fingerprint(sample, settings)}
-        checkpoint = Checkpoint(folder, digest_of(sealed(wanted)))
+        checkpoint = Checkpoint(folder, sha256_of(with_checksum(wanted)))
         _check_place(folder)
         if (folder / _HEAD).exists():
             _check_same(checkpoint, wanted)
-        replaced(folder / _HEAD, lambda draft: draft.write_bytes(sealed(wanted)))
+        write_atomically(folder / _HEAD, lambda draft: draft.write_bytes(with_checksum(wanted)))
         yield checkpoint
 
 
@@ -177,7 +177,7 @@ def _check_place(folder: Path) -> None:
 def _check_same(checkpoint: Checkpoint, wanted: Mapping[str, Any]) -> None:
     """Refuse folds of something else; forget them if nobody can tell of what they are."""
     try:
-        found = unsealed((checkpoint.folder / _HEAD).read_bytes())
+        found = verified((checkpoint.folder / _HEAD).read_bytes())
     except (OSError, ValueError):
         checkpoint.damaged.append(_HEAD)
         for path in checkpoint.folder.glob(f"*{_END}"):

@@ -19,11 +19,11 @@ from typing import Any
 from ..data.files import PICKLES
 from ..errors import DataError, printable
 from ..results import MIResult
-from ..runtime.atomic import DRAFT, alone, digest_of, replaced, sealed, unsealed
+from ..runtime.atomic import DRAFT, exclusive, sha256_of, verified, with_checksum, write_atomically
 from .folders import CHECKPOINT, FOLDS
 from .serialise import pack, plan_of, unpack, value_of
 
-__all__ = ["check_place", "load", "save"]
+__all__ = ["check_folder", "load", "save"]
 
 _MANIFEST = "manifest.json"
 _FORMAT, _VERSION = "deminat run", 1
@@ -34,7 +34,7 @@ _IN_MODEL = "pointwise", "rows", "model"
 
 def save(result: MIResult, folder: PathLike[str] | str) -> None:
     """Write a result and what was fitted to a folder."""
-    folder = check_place(folder)
+    folder = check_folder(folder)
     told = {f.name: getattr(result, f.name) for f in fields(result)}
     arrays: dict[str, Any] = {}
     plan = plan_of({k: v for k, v in told.items() if k not in _IN_MODEL}, arrays)
@@ -44,13 +44,13 @@ def save(result: MIResult, folder: PathLike[str] | str) -> None:
         ("result", ".json"): json.dumps(plan, indent=1).encode(),
         ("model", ".safetensors"): pack({k: told[k] for k in _IN_MODEL}),
     }
-    files = {f"{kind}-{digest_of(d)[:12]}{end}": d for (kind, end), d in data.items()}
-    with alone(folder / _MANIFEST):
+    files = {f"{kind}-{sha256_of(d)[:12]}{end}": d for (kind, end), d in data.items()}
+    with exclusive(folder / _MANIFEST):
         for name, content in files.items():
             _write(folder / name, content)
-        digests = {name: digest_of(content) for name, content in files.items()}
+        digests = {name: sha256_of(content) for name, content in files.items()}
         manifest = {"format": _FORMAT, "version": _VERSION, "files": digests}
-        _write(folder / _MANIFEST, sealed(manifest))
+        _write(folder / _MANIFEST, with_checksum(manifest))
         _tidy(folder, keep=set(files))
 
 
@@ -81,7 +81,7 @@ def load(folder: PathLike[str] | str) -> MIResult:
         raise _damaged(folder, error) from error
 
 
-def check_place(folder: PathLike[str] | str) -> Path:
+def check_folder(folder: PathLike[str] | str) -> Path:
     """Return the folder of a run, or refuse at once one that holds something else."""
     folder = Path(folder)
     shown = printable(folder, _LONGEST)
@@ -105,7 +105,7 @@ def _is_own(name: str) -> bool:
 
 
 def _write(path: Path, content: bytes) -> None:
-    replaced(path, lambda draft: draft.write_bytes(content))
+    write_atomically(path, lambda draft: draft.write_bytes(content))
 
 
 def _tidy(folder: Path, keep: set[str]) -> None:
@@ -151,7 +151,7 @@ def _files(folder: Path, data: bytes) -> dict[str, str]:
                 f"{shown} is of a newer deminat (format {version}, here it is {_VERSION}): "
                 "update deminat"
             )
-        files: dict[str, str] = unsealed(data)["files"]
+        files: dict[str, str] = verified(data)["files"]
         if sorted(name.partition("-")[0] for name in files) != ["model", "result"]:
             raise ValueError("it lists other files")
         if not all(_OWN.fullmatch(name) for name in files):
@@ -170,7 +170,7 @@ def _content(path: Path, digest: str) -> bytes:
     except OSError as error:
         shown = printable(path, _LONGEST)
         raise DataError(f"cannot read {shown}: {error.strerror}; save the result again") from error
-    if digest_of(data) != digest:
+    if sha256_of(data) != digest:
         raise DataError(
             f"{printable(path, _LONGEST)} is damaged: its sha256 is not that of the manifest; save "
             "the result again"

@@ -24,13 +24,13 @@ from torch import nn
 
 from ..critics.baselines import Additive, Bends, Frames, GaussianCopula, Mixture
 from ..critics.baselines.mixture import View
-from ..critics.composed import ClosedForm, StagedCritic, StartedCritic, SumCritic
+from ..critics.composed import BaselineCritic, ClosedForm, StagedCritic, SumCritic
 from ..critics.networks import ConvCritic, MLPCritic, SeparableCritic
 from ..data.sample import Schema
 from ..data.transforms import (
-    AsIs,
-    Lengths,
+    Identity,
     Linear,
+    Norms,
     RankToNormal,
     Robust,
     SmoothRanks,
@@ -39,7 +39,7 @@ from ..data.transforms import (
 )
 from ..errors import DataError
 from ..estimators.crossfit import Fold
-from ..estimators.fitted import Fitted, Part, Scorer, Source
+from ..estimators.fitted import ColumnNames, FittedModel, FittedScorer, FoldEnsemble
 from ..estimators.flows import GM, FlowRatio
 from ..estimators.gaussian import Gaussian
 from ..estimators.ksg import KSG
@@ -47,7 +47,7 @@ from ..estimators.neural import Estimator
 from ..estimators.scaling import Scales
 from ..estimators.scores import Scores
 from ..results import Caution
-from ..runtime.atomic import digest_of
+from ..runtime.atomic import sha256_of
 from ..training.callbacks import History
 
 __all__ = ["check_packable", "pack", "plan_of", "unpack", "value_of"]
@@ -63,15 +63,15 @@ _DIGITS = 32  # of an array's sha256 that are its name
 _RECORDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        *(AsIs, Lengths, Linear, RankToNormal, Robust, SmoothRanks, Standardize, Views),
+        *(Identity, Norms, Linear, RankToNormal, Robust, SmoothRanks, Standardize, Views),
         *(Additive, Bends, Frames, GaussianCopula, Mixture, View),
-        *(Scales, Schema, Scorer, Source, Part, Fitted),
+        *(Scales, Schema, FittedScorer, ColumnNames, FoldEnsemble, FittedModel),
         *(Caution, Fold, History, Scores),
     )
 }
 # Others by their attributes: those given to the constructor, and those set afterwards.
 _BY_ATTRIBUTES: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
-    "StartedCritic": (StartedCritic, ("critic", "columns"), ()),
+    "StartedCritic": (BaselineCritic, ("critic", "columns"), ()),
     "StagedCritic": (StagedCritic, ("critics", "x_columns", "y_columns", "columns"), ()),
     "SumCritic": (SumCritic, ("staged", "concat"), ()),
     "ClosedForm": (ClosedForm, ("components", "columns"), ()),
@@ -150,7 +150,7 @@ def _stored(value: Any, arrays: Arrays) -> Plan:
     array = np.asarray(array.T if turned else array, order="C")
     if array.dtype.kind not in "biuf":
         raise DataError(f"an array of {array.dtype} cannot be saved")
-    name = digest_of(f"{array.dtype.str} {array.shape} ".encode() + array.tobytes())[:_DIGITS]
+    name = sha256_of(f"{array.dtype.str} {array.shape} ".encode() + array.tobytes())[:_DIGITS]
     arrays.setdefault(name, array)
     kind = "scalar" if isinstance(value, np.generic) else "array"
     return {_KIND: kind, "name": name, **({"turned": True} if turned else {})}
@@ -159,9 +159,9 @@ def _stored(value: Any, arrays: Arrays) -> Plan:
 def _planned(value: Any, arrays: Arrays) -> Plan:
     """Return the plan of something that is neither plain nor an array."""
     if isinstance(value, Estimator):
-        value = Scorer(value.scales_, value.critic_, value.offset_)
+        value = FittedScorer(value.scales_, value.critic_, value.offset_)
     elif isinstance(value, GM):
-        value = Scorer(value.scales_, value.flows_)
+        value = FittedScorer(value.scales_, value.flows_)
     name = type(value).__name__
     if type(value) is _RECORDS.get(name):
         inner = {f.name: getattr(value, f.name) for f in fields(value)}

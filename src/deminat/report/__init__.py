@@ -13,11 +13,11 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined, Template
 
 from ..results import MIResult, Unit
-from ..runtime.atomic import replaced, writable
+from ..runtime.atomic import check_writable, write_atomically
 from .figures import calibration, comparison, learning, log_ratios
 from .words import About, Words
 
-__all__ = ["About", "place", "render", "save"]
+__all__ = ["About", "check_path", "render", "save"]
 
 _SUFFIXES = (".html", ".htm")
 
@@ -44,12 +44,12 @@ def render(results: Sequence[MIResult], *, about: About | None = None, unit: Uni
 
 def save(path: PathLike[str] | str, text: str) -> None:
     """Write a report; one that is there already stays until the new one is whole."""
-    replaced(Path(path), lambda draft: draft.write_text(text, encoding="utf-8"))
+    write_atomically(Path(path), lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
-def place(path: Path) -> Path:
+def check_path(path: Path) -> Path:
     """Return where a report goes, or refuse at once a place where none can be written."""
-    return writable(path, _SUFFIXES, "a report")
+    return check_writable(path, _SUFFIXES, "a report")
 
 
 @cache

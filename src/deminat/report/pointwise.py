@@ -14,18 +14,18 @@ import polars as pl
 
 from ..errors import DataError, printable
 from ..results import MIResult
-from ..runtime.atomic import replaced, writable
+from ..runtime.atomic import check_writable, write_atomically
 
-__all__ = ["place", "save", "table"]
+__all__ = ["check_path", "save", "table"]
 
 _COLUMNS = 20  # of x and y together, up to which they are written along
 _SUFFIXES = (".parquet", ".csv")
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
 
 
-def place(path: Path) -> Path:
+def check_path(path: Path) -> Path:
     """Return where the table goes, or refuse at once a place where it cannot be written."""
-    return writable(path, _SUFFIXES, "a table of rows")
+    return check_writable(path, _SUFFIXES, "a table of rows")
 
 
 def table(results: Sequence[MIResult], sides: Sequence[Any] = ()) -> pl.DataFrame:
@@ -53,7 +53,9 @@ def save(path: Path, frame: pl.DataFrame) -> None:
     is_csv = path.suffix.lower() == ".csv"
     frame = _inert(frame) if is_csv else frame
     try:
-        replaced(path, lambda draft: (frame.write_csv if is_csv else frame.write_parquet)(draft))
+        write_atomically(
+            path, lambda draft: (frame.write_csv if is_csv else frame.write_parquet)(draft)
+        )
     except pl.exceptions.PolarsError as error:  # a full disk, among others
         raise DataError(f"cannot write {printable(path, 300)}: {printable(error, 200)}") from error
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import printable
-from ..results import COVERS, Caution, MIResult, Unit, nats_to, shown_p
+from ..results import ERROR_COVERS, Caution, MIResult, Unit, format_p, nats_to
 
 __all__ = ["About", "Words"]
 
@@ -114,7 +114,7 @@ class Words:
             found.append(("at least", f"{self.amount(r.lower_bound)}, 95% sure"))
         found.append(("standard error", self.amount(r.standard_error)))
         if r.p_value is not None:
-            found.append(("independence", shown_p(r.p_value)))
+            found.append(("independence", format_p(r.p_value)))
         return [*found, ("pairs", f"{r.n:,} pairs")]
 
     @property
@@ -216,12 +216,12 @@ class Words:
         if r.lower_bound is not None and r.lower_bound > 0:
             yield f"It is at least {self.amount(r.lower_bound)}, 95% sure for any distribution."
         if r.interval is None:
-            yield f"The standard error is {self.amount(r.standard_error)} ({COVERS})."
+            yield f"The standard error is {self.amount(r.standard_error)} ({ERROR_COVERS})."
         if r.p_value is not None:
             shown = "is shown" if r.p_value < _LEVEL else "is not shown"
             beyond = ", by a test that sees what the critics do not" if r.mi <= 0 else ""
             told = beyond if r.p_value < _LEVEL else ""
-            yield f"Dependence {shown}{told} ({shown_p(r.p_value)})."
+            yield f"Dependence {shown}{told} ({format_p(r.p_value)})."
         correlation = math.sqrt(-math.expm1(-2 * r.mi)) if r.mi > 0 else 0.0
         if 0 < correlation < _CERTAIN:
             yield f"Normal variables of correlation {correlation:.2f} tell as much of each other."
@@ -263,7 +263,7 @@ class Words:
             ("95% interval", _NONE if r.interval is None else self.span(r.interval)),
             ("standard error", self.amount(r.standard_error)),
             ("at least", bound),
-            ("independence", _NONE if r.p_value is None else shown_p(r.p_value)),
+            ("independence", _NONE if r.p_value is None else format_p(r.p_value)),
         ]
 
 

@@ -13,7 +13,15 @@ from filelock import FileLock, Timeout
 
 from ..errors import DataError, printable
 
-__all__ = ["DRAFT", "alone", "digest_of", "replaced", "sealed", "unsealed", "writable"]
+__all__ = [
+    "DRAFT",
+    "check_writable",
+    "exclusive",
+    "sha256_of",
+    "verified",
+    "with_checksum",
+    "write_atomically",
+]
 
 DRAFT = ".new"  # how names of files end that are not whole yet
 _SEAL = "sha256"
@@ -21,7 +29,7 @@ _LONGEST = 300  # characters of a path in a message
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def exclusive(path: Path) -> Iterator[None]:
     """Hold the right to write a file, by a lock that dies with the process, however it dies."""
     lock = FileLock(path.with_name(f"{path.name}.lock"), timeout=0)
     try:
@@ -40,7 +48,7 @@ def alone(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def writable(path: Path, suffixes: Sequence[str], what: str) -> Path:
+def check_writable(path: Path, suffixes: Sequence[str], what: str) -> Path:
     """Return where something goes, or refuse at once a place where it cannot be written."""
     if path.suffix.lower() not in suffixes:
         ends = " or ".join(suffixes)
@@ -58,7 +66,7 @@ def writable(path: Path, suffixes: Sequence[str], what: str) -> Path:
     return path
 
 
-def replaced(path: Path, write: Callable[[Path], Any]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     """Write a file under another name and rename it: the old one stays until the new is whole.
 
     The other name is that of the process, since several may write at once what is the same.
@@ -87,22 +95,22 @@ def _settled(folder: Path) -> None:
             os.close(handle)
 
 
-def digest_of(data: bytes) -> str:
+def sha256_of(data: bytes) -> str:
     """Return the sha256 of bytes, in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
-def sealed(told: Mapping[str, Any]) -> bytes:
+def with_checksum(told: Mapping[str, Any]) -> bytes:
     """Return what JSON can hold as JSON that tells its own sha256."""
     inner = {key: value for key, value in told.items() if key != _SEAL}
-    digest = digest_of(json.dumps(inner, sort_keys=True).encode())
+    digest = sha256_of(json.dumps(inner, sort_keys=True).encode())
     return (json.dumps({**inner, _SEAL: digest}, indent=1, sort_keys=True) + "\n").encode()
 
 
-def unsealed(data: bytes) -> dict[str, Any]:
-    """Return what `sealed` was given; anything else, or a byte that changed, is a ValueError."""
+def verified(data: bytes) -> dict[str, Any]:
+    """Return what `with_checksum` was given; a byte that changed is a ValueError."""
     told = json.loads(data)
-    if not isinstance(told, dict) or sealed(told) != data:
+    if not isinstance(told, dict) or with_checksum(told) != data:
         raise ValueError("its checksum is wrong")
     del told[_SEAL]
     return told

@@ -14,15 +14,15 @@ import sklearn
 import torch
 
 from .. import __version__
-from .atomic import digest_of
+from .atomic import sha256_of
 
-__all__ = ["origin"]
+__all__ = ["environment"]
 
 _PATIENCE = 10.0  # seconds
 
 
 @cache
-def origin() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the versions, with the commit if this is a clone, and the processor."""
     return {
         "version": _version(),
@@ -37,7 +37,7 @@ def _version() -> str:
     if not commit:
         return __version__
     changes = _git("diff", "HEAD", "--", ".")
-    changed = f" changed {digest_of(changes.encode())[:8]}" if changes else ""
+    changed = f" changed {sha256_of(changes.encode())[:8]}" if changes else ""
     return f"{__version__} {commit}{changed}"
 
 

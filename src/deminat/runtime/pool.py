@@ -29,7 +29,7 @@ from loky import ProcessPoolExecutor
 
 from ..errors import DataError, TrainingError
 
-__all__ = ["begun", "crew", "shared", "standing_by"]
+__all__ = ["preloaded_workers", "run_parts", "start_early", "worker_pool"]
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ _IDLE = 300  # seconds after which a process ends that has nothing to do
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class Crew:
+class WorkerPool:
     """Other processes.
 
     Args:
@@ -76,12 +76,14 @@ class Crew:
         self.processes.shutdown(kill_workers=True)
 
 
-_CREW: ContextVar[Crew | None] = ContextVar("_CREW", default=None)
-_RESTING: dict[tuple[int, int], list[Crew]] = {}  # by this process, lest a fork takes them for its
+_CREW: ContextVar[WorkerPool | None] = ContextVar("_CREW", default=None)
+_RESTING: dict[
+    tuple[int, int], list[WorkerPool]
+] = {}  # by this process, lest a fork takes them for its
 
 
 @contextmanager
-def crew(jobs: int, *, rests: bool = True) -> Iterator[Crew | None]:
+def worker_pool(jobs: int, *, rests: bool = True) -> Iterator[WorkerPool | None]:
     """Have other processes at hand for the work inside; `None` if it will be done without.
 
     Args:
@@ -109,22 +111,22 @@ def crew(jobs: int, *, rests: bool = True) -> Iterator[Crew | None]:
 
 
 @contextmanager
-def standing_by(jobs: int, module: str) -> Iterator[None]:
+def preloaded_workers(jobs: int, module: str) -> Iterator[None]:
     """Let other processes import a module, for the work inside."""
-    with crew(jobs, rests=False) as others:
+    with worker_pool(jobs, rests=False) as others:
         if others is not None:
             for _ in range(others.size):
                 others.submit(partial(_load, module))
         yield
 
 
-def begun(work: Callable[[], T]) -> Callable[[], T]:
+def start_early(work: Callable[[], T]) -> Callable[[], T]:
     """Return what gives the outcome of a work, which the crew begins now if there is one."""
     others = _CREW.get()
     return cache(work) if others is None else partial(_outcome, others.submit(work))
 
 
-def shared(parts: Sequence[Callable[[], T]], jobs: int) -> Iterator[T]:
+def run_parts(parts: Sequence[Callable[[], T]], jobs: int) -> Iterator[T]:
     """Yield what each part returns, in their order.
 
     Args:
@@ -137,7 +139,7 @@ def shared(parts: Sequence[Callable[[], T]], jobs: int) -> Iterator[T]:
     if jobs > 1 and not _is_usual() and not _has_threads():
         yield from Parallel(n_jobs=jobs)(delayed(_call)(part) for part in parts)
         return
-    with crew(jobs) as others:
+    with worker_pool(jobs) as others:
         if others is None:
             yield from (part() for part in parts)
         else:
@@ -222,16 +224,16 @@ def _outcome(future: Future[T]) -> T:
         raise DataError(f"this cannot be sent to other processes, use n_jobs=1: {error}") from error
 
 
-def _woken(size: int) -> Crew:
+def _woken(size: int) -> WorkerPool:
     """Return a crew that rested, if one is well, or another."""
     while resting := _resting(size):
         known = resting.pop()
         if known.is_well():
             return known
-    return Crew(size)
+    return WorkerPool(size)
 
 
-def _resting(size: int) -> list[Crew]:
+def _resting(size: int) -> list[WorkerPool]:
     return _RESTING.setdefault((os.getpid(), size), [])
 
 

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Meters", "Progress", "metered", "share_of"]
+__all__ = ["PartProgress", "Progress", "part_progress", "progress_of_part"]
 
 Progress = Callable[[float], None]  # called with the share of the work that is done, 0 to 1
 
@@ -25,7 +25,7 @@ _EVERY = 0.5  # seconds between two looks
 _BYTES = np.dtype(float).itemsize
 
 
-class Meters(Protocol):
+class PartProgress(Protocol):
     """What the parts of a work tell their progress to."""
 
     def of(self, part: int) -> Progress | None:
@@ -42,7 +42,7 @@ class Meters(Protocol):
 
 
 @contextmanager
-def metered(progress: Progress | None, parts: int, *, here: bool) -> Iterator[Meters]:
+def part_progress(progress: Progress | None, parts: int, *, here: bool) -> Iterator[PartProgress]:
     """Give meters of the parts of a work, whose mean `progress` is told.
 
     Args:
@@ -65,7 +65,7 @@ def metered(progress: Progress | None, parts: int, *, here: bool) -> Iterator[Me
 
 
 @contextmanager
-def _looking(meters: Meters) -> Iterator[None]:
+def _looking(meters: PartProgress) -> Iterator[None]:
     """Look at meters now and then."""
     done = threading.Event()
 
@@ -145,6 +145,6 @@ def _write(path: Path, part: int, share: float) -> None:
         pass
 
 
-def share_of(progress: Progress | None, i: int, count: int) -> Progress | None:
+def progress_of_part(progress: Progress | None, i: int, count: int) -> Progress | None:
     """Return the progress of the i-th of `count` like parts of a work."""
     return None if progress is None else lambda share: progress((i + share) / count)

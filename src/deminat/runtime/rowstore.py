@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..errors import DataError, printable
-from .atomic import _LONGEST, alone
+from .atomic import _LONGEST, exclusive
 
-__all__ = ["Cell", "Row", "Store", "key_of"]
+__all__ = ["Cell", "Row", "SqliteStore", "key_of"]
 
 Cell = dict[str, Any]
 Row = dict[str, Any]
@@ -32,7 +32,7 @@ def key_of(cell: Cell) -> str:
     return json.dumps(cell, sort_keys=True)
 
 
-class Store:
+class SqliteStore:
     """Rows of cells in one file, which is made with its folders if it is not there.
 
     Use `with Store.writing(path) as store` to add rows, `with Store.reading(path) as store` to
@@ -52,7 +52,7 @@ class Store:
     @contextmanager
     def writing(cls, path: Path) -> Iterator[Self]:
         """Open a file to add rows; it is refused while another process does the same."""
-        with alone(path), _connected(path, path.resolve().as_uri()) as connection:
+        with exclusive(path), _connected(path, path.resolve().as_uri()) as connection:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             if not connection.execute("SELECT name FROM sqlite_master").fetchone():

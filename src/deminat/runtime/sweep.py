@@ -23,12 +23,12 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from threadpoolctl import threadpool_limits
 
 from ..errors import DataError, TrainingError, printable
-from .environment import origin
+from .environment import environment
 from .process import keep_freed_memory
-from .progress import Progress, metered
+from .progress import Progress, part_progress
 from .rowstore import Cell, Row, key_of
 
-__all__ = ["Rows", "Sweep", "matching", "run_sweep", "tell"]
+__all__ = ["RowStore", "Sweep", "filter_cells", "report_progress", "run_sweep"]
 
 _ONE_AT_A_TIME = threading.Lock()
 _PATIENCE = 10.0  # seconds that workers may take to report
@@ -49,7 +49,7 @@ class Sweep:
     run: Callable[[Cell], list[Row]]
 
 
-class Rows(Protocol):
+class RowStore(Protocol):
     """Where rows are kept."""
 
     def missing(self, cells: Sequence[Cell]) -> list[Cell]:
@@ -67,7 +67,7 @@ class Rows(Protocol):
 
 def run_sweep(
     sweep: Sweep,
-    store: Rows,
+    store: RowStore,
     *,
     jobs: int = 1,
     cluster: str | None = None,
@@ -103,7 +103,7 @@ def run_sweep(
 def _run(
     run: Callable[[Cell], list[Row]],
     cells: Sequence[Cell],
-    store: Rows,
+    store: RowStore,
     jobs: int,
     cluster: str | None,
     progress: Progress | None,
@@ -111,7 +111,7 @@ def _run(
     """Run cells and keep their rows as they come; return those that fail, and why."""
     jobs = min(effective_n_jobs(jobs), len(cells)) if cluster is None else -1
     failed: list[tuple[str, str]] = []
-    with _quietly(), metered(progress, len(cells), here=jobs == 1) as meters:
+    with _quietly(), part_progress(progress, len(cells), here=jobs == 1) as meters:
         meters.look()
         work = [(i, run, cell, meters.of(i)) for i, cell in enumerate(cells)]
         with closing(_outcomes(work, jobs, cluster)) as outcomes:
@@ -147,14 +147,14 @@ def _of_all(progress: Progress | None, before: int, count: int) -> Progress | No
     return lambda share: progress((before + share * (count - before)) / count)
 
 
-def tell(share: float) -> None:
+def report_progress(share: float) -> None:
     """Say how much of a cell is done, from within its run."""
     listener = _LISTENER.get()
     if listener:
         listener(share)
 
 
-def matching(cells: list[Cell], only: Sequence[str]) -> list[Cell]:
+def filter_cells(cells: list[Cell], only: Sequence[str]) -> list[Cell]:
     """Return the cells that match.
 
     Args:
@@ -215,7 +215,7 @@ def _outcome(
     """
     with _ONE_AT_A_TIME, threadpool_limits(1), parallel_config(backend="sequential"):
         keep_freed_memory()
-        where = origin()  # before it runs: files may change meanwhile
+        where = environment()  # before it runs: files may change meanwhile
         token = _LISTENER.set(progress)
         try:
             return place, [{**row, **where} for row in run(cell)]
@@ -263,4 +263,4 @@ def _check_cluster(client: Any) -> None:
 
 def _version() -> str:
     """Return the version and, in a clone, the commit; and that of torch."""
-    return "{version} with torch {torch}".format(**origin())
+    return "{version} with torch {torch}".format(**environment())

@@ -21,8 +21,8 @@ __all__ = [
     "Listener",
     "Recorder",
     "TensorBoard",
-    "listener",
-    "listening",
+    "current_listener",
+    "listen",
     "told",
 ]
 
@@ -63,7 +63,7 @@ class Callback(Protocol):
         """A step was taken; steps begin again at 1 if the loss was not finite."""
         ...
 
-    def on_look(self, step: int, held_out: float) -> None:
+    def on_evaluation(self, step: int, held_out: float) -> None:
         """The held-out rows had this loss after so many steps."""
         ...
 
@@ -97,7 +97,7 @@ class Listener:
     def look(self, step: int, held_out: float) -> None:
         """Say how the held-out rows fared."""
         for callback in self.callbacks:
-            callback.on_look(step, held_out)
+            callback.on_evaluation(step, held_out)
 
     def end(self, history: History) -> None:
         """Say that the training is over."""
@@ -108,13 +108,13 @@ class Listener:
 _LISTENER: ContextVar[Listener | None] = ContextVar("_LISTENER", default=None)
 
 
-def listener() -> Listener:
+def current_listener() -> Listener:
     """Return who is to be told; where nobody listens, one who tells nobody."""
     return _LISTENER.get() or Listener()
 
 
 @contextmanager
-def listening(fold: int, callbacks: Sequence[Callback]) -> Iterator[None]:
+def listen(fold: int, callbacks: Sequence[Callback]) -> Iterator[None]:
     """Let callbacks hear the trainings within."""
     token = _LISTENER.set(Listener(fold, callbacks))
     try:
@@ -137,9 +137,9 @@ class Recorder:
         """Remember a step."""
         self.events.append(("on_step", (step, loss)))
 
-    def on_look(self, step: int, held_out: float) -> None:
+    def on_evaluation(self, step: int, held_out: float) -> None:
         """Remember a look."""
-        self.events.append(("on_look", (step, held_out)))
+        self.events.append(("on_evaluation", (step, held_out)))
 
     def on_end(self, history: History) -> None:
         """Remember the end of a training."""
@@ -186,7 +186,7 @@ class TensorBoard:
         """Write the loss of a step."""
         self._writer.add_scalar("loss", loss, step)
 
-    def on_look(self, step: int, held_out: float) -> None:
+    def on_evaluation(self, step: int, held_out: float) -> None:
         """Write the loss of held-out rows."""
         self._writer.add_scalar("held_out", held_out, step)
 

@@ -15,19 +15,19 @@ class EarlyStopping:
         held_out: Share of the training rows that is held out for it.
         every: Steps between two looks.
         patience: Looks without a gain after which training ends.
-        hope: Looks after which it ends if the loss has not even fallen by half a gain.
+        initial_patience: Looks after which it ends if the loss has not even fallen by half a gain.
         gain: What the held-out loss must fall by to count.
     """
 
     held_out: float = 1 / 6
     every: int = 50
     patience: int = 6
-    hope: int = 6
+    initial_patience: int = 6
     gain: float = 2e-4
 
     def is_over(self, losses: Sequence[float], stale: int) -> bool:
         """Tell whether to stop, from the loss at each look and the looks since the last gain."""
-        hopeless = len(losses) > self.hope and min(losses) > losses[0] - self.gain / 2
+        hopeless = len(losses) > self.initial_patience and min(losses) > losses[0] - self.gain / 2
         return hopeless or stale >= self.patience
 
 

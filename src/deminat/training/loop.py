@@ -20,7 +20,7 @@ from torch import nn
 
 from ..errors import TrainingError
 from ..runtime.progress import Progress
-from .callbacks import History, listener
+from .callbacks import History, current_listener
 from .config import EarlyStopping, Training
 from .optim import Average, clip
 
@@ -67,7 +67,7 @@ def train(
         deadline: When to stop at the latest, on the monotonic clock.
         progress: Called with the share of the steps that is done.
     """
-    told = listener()
+    told = current_listener()
     told.begin()
     watch = _Watch(module, settings.stopping, held_loss)
     steps = settings.steps or settings.epochs * epoch_steps
@@ -125,7 +125,7 @@ class _Watch:
     ):
         self.stopping = stopping if held_loss else None
         self.held_loss = held_loss
-        self.told = listener()
+        self.told = current_listener()
         self.losses: list[float] = []
         self.best_loss, self.stale = math.inf, 0
         self.keep(module, step=0)

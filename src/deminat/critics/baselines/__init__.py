@@ -14,18 +14,18 @@ held-out rows chooses among Gaussian mixtures, which stand alone.
 """
 
 from .additive import Additive, Bends
-from .base import Frames, Start, StartFactory
-from .choose import choose_start
+from .base import Baseline, BaselineFactory, Frames
+from .choose import choose_baseline
 from .copula import GaussianCopula
 from .mixture import Mixture
 
 __all__ = [
     "Additive",
+    "Baseline",
+    "BaselineFactory",
     "Bends",
     "Frames",
     "GaussianCopula",
     "Mixture",
-    "Start",
-    "StartFactory",
-    "choose_start",
+    "choose_baseline",
 ]

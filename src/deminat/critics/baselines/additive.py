@@ -98,7 +98,7 @@ class Additive:
         constant: In nats.
         couples: How many there are.
         frames: In which networks look at the rows.
-        sighted: Whether a network may go on from here.
+        informative: Whether a network may go on from here.
     """
 
     x_bends: tuple[Bends, ...]
@@ -109,7 +109,7 @@ class Additive:
     constant: float
     couples: int
     frames: Frames = Frames()  # noqa: RUF009 - it is frozen
-    sighted: bool = True
+    informative: bool = True
 
     @classmethod
     def fit(cls, x: Array, y: Array) -> Self | None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...data.transforms import Array
 
-__all__ = ["Frames", "Start", "StartFactory", "log_ratio"]
+__all__ = ["Baseline", "BaselineFactory", "Frames", "log_ratio"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Frames:
         return y if self.y is None else y @ self.y.T
 
 
-class Start(Protocol):
+class Baseline(Protocol):
     r"""A log ratio in closed form, $\log \sum_k \exp \langle l_k(x), r_k(y) \rangle$."""
 
     @property
@@ -49,7 +49,7 @@ class Start(Protocol):
         ...
 
     @property
-    def sighted(self) -> bool:
+    def informative(self) -> bool:
         """Whether cross-entropy can still see what is missing, so that a network may go on."""
         ...
 
@@ -58,7 +58,7 @@ class Start(Protocol):
         """What results call it."""
         ...
 
-    def refit(self, x: Array, y: Array) -> "Start":
+    def refit(self, x: Array, y: Array) -> "Baseline":
         """Return the same kind of start of other pairs."""
         ...
 
@@ -73,7 +73,7 @@ class Start(Protocol):
 
 # From x (n, dx), y (n, dy) to fit, x, y to judge by and a deadline on the monotonic clock, if any;
 # None where nothing is better than silence.
-StartFactory = Callable[[Array, Array, Array, Array, float | None], Start | None]
+BaselineFactory = Callable[[Array, Array, Array, Array, float | None], Baseline | None]
 
 
 def log_ratio(left: Array, right: Array, components: int = 1) -> NDArray[np.float64]:

@@ -12,12 +12,12 @@ import numpy as np
 
 from ...data.transforms import Array, RankToNormal, SmoothRanks, Standardize
 from .additive import Additive
-from .base import Frames, Start, log_ratio
+from .base import Baseline, Frames, log_ratio
 from .copula import GaussianCopula, cross_entropy
 from .ica import independent_frames
 from .mixture import Mixture, View, mixture_on, views
 
-__all__ = ["choose_start"]
+__all__ = ["choose_baseline"]
 
 _BLIND = 0.075  # nats of cross-entropy below which it no longer tells good critics from better
 _FAR = 0.3  # ... above which more components will not get there
@@ -29,9 +29,9 @@ _MORE = (8, 16, 32)
 _WORSE = 0.05  # nats of likelihood that more components may lose before no more are tried
 
 
-def choose_start(
+def choose_baseline(
     x: Array, y: Array, x_held: Array, y_held: Array, deadline: float | None = None
-) -> Start | None:
+) -> Baseline | None:
     """Return the start that suits pairs x (n, dx), y (n, dy), judged by rows held out.
 
     After the deadline, on the monotonic clock, nothing more is tried.
@@ -48,8 +48,9 @@ def choose_start(
         copula = _turned(copula, turned, rows)
     enough = np.log(2) if copula is None else rows.loss(copula)
     mixture, lowest = _best_mixture(views(x, y, turned), rows, enough)
-    # If anything tells pairs from strangers that well, cross-entropy is blind for all: likelihood,
-    # by which the mixture was chosen, is not. A copula alone may look sighted because it is wrong.
+    # If anything tells joint pairs from unpaired ones that well, cross-entropy is saturated for all
+    # candidates; likelihood, by which the mixture was chosen, is not. A wrong copula alone may look
+    # informative.
     if mixture is None or lowest >= _BLIND:
         return copula
     return _denoised(mixture, rows) if mixture.components == 1 else mixture
@@ -68,7 +69,7 @@ class _Rows:
     def is_late(self) -> bool:
         return self.deadline is not None and time.monotonic() > self.deadline
 
-    def loss(self, start: Start) -> float:
+    def loss(self, start: Baseline) -> float:
         """Return the cross-entropy of a start on the held-out rows."""
         left, right = start.left(self.x_held), start.right(self.y_held)
         return cross_entropy(left, right, start.components)
@@ -93,7 +94,7 @@ def _has_atoms(a: Array) -> bool:
     return any(count > _ATOM * len(a) for count in most)
 
 
-def _summed(copula: GaussianCopula | None, rows: _Rows) -> Start | None:
+def _summed(copula: GaussianCopula | None, rows: _Rows) -> Baseline | None:
     """Return the sum over columns where it is better."""
     enough = np.log(2) if copula is None else rows.loss(copula)
     found = Additive.fit(rows.x, rows.y)
@@ -140,7 +141,7 @@ def _grown(best: Mixture, rows: _Rows, lowest: float) -> tuple[Mixture, float]:
     return best, lowest
 
 
-def _denoised(mixture: Mixture, rows: _Rows) -> Start:
+def _denoised(mixture: Mixture, rows: _Rows) -> Baseline:
     """Return the Gaussian that one component is, without the noise of its correlations."""
     scale = RankToNormal if isinstance(mixture.view.x_scale, SmoothRanks) else Standardize
 
@@ -148,4 +149,4 @@ def _denoised(mixture: Mixture, rows: _Rows) -> Start:
         return float(log_ratio(start.left(rows.x_held), start.right(rows.y_held)).mean())
 
     candidates = GaussianCopula.candidates(rows.x, rows.y, mixture.frames, scale)
-    return replace(max(candidates, key=likelihood), sighted=False)
+    return replace(max(candidates, key=likelihood), informative=False)

@@ -47,7 +47,7 @@ class GaussianCopula:
         correlations: (r,) between them.
         frames: In which the columns are made normal.
         shrink: Whether covariances within a side were shrunk.
-        sighted: Whether a network may go on from here.
+        informative: Whether a network may go on from here.
     """
 
     x_scale: Transform
@@ -57,7 +57,7 @@ class GaussianCopula:
     correlations: Array
     frames: Frames = _AS_GIVEN
     shrink: bool = True
-    sighted: bool = True
+    informative: bool = True
 
     @classmethod
     def candidates(
@@ -109,7 +109,7 @@ class GaussianCopula:
         """Return the same kind of copula of other pairs."""
         scale = type(self.x_scale)
         other = self.fit(x, y, shrink=self.shrink, frames=self.frames, scale=scale)
-        return replace(other, sighted=self.sighted)
+        return replace(other, informative=self.informative)
 
     @property
     def components(self) -> int:

@@ -83,7 +83,7 @@ class Mixture:
     means: Array
     covariances: Array
     dx: int
-    sighted: bool = False
+    informative: bool = False
 
     @classmethod
     def fit(cls, x: Array, y: Array, view: View, components: int) -> Self:

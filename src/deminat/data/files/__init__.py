@@ -38,22 +38,31 @@ from . import npy as arrays
 from . import parquet, text
 from . import text_stream as long
 from .archives import ARCHIVES, Dataset, scan_array, scan_arrays
-from .columns import Side, Table, chosen, listed, missing, named, pairable, resolve
-from .folder_order import paired
-from .guards import PathLike, readable, shown
+from .columns import (
+    Side,
+    Table,
+    choose_columns,
+    find_columns,
+    is_missing,
+    pairable_columns,
+    parse_names,
+    resolve,
+)
+from .folder_order import match_folders
+from .guards import PathLike, check_readable, show_path
 from .npy_folder import is_folder, open_folder
 from .sources import Columns, Labels, Times
 
 __all__ = [
     "PICKLES",
     "read",
+    "read_all",
     "read_columns",
     "read_pair",
     "scan",
     "scan_labels",
     "scan_pair",
     "scan_times",
-    "taken",
 ]
 
 _TABLES: dict[str, Callable[[Path], Table]] = {
@@ -107,7 +116,7 @@ def read(
         DataError: If the file cannot be read, or the columns are not there or not numbers.
     """
     x_side, y_side, *known = scan(path, x, y, given=given, categorical=categorical)
-    return taken(x_side), taken(y_side), *map(taken, known)
+    return read_all(x_side), read_all(y_side), *map(read_all, known)
 
 
 def scan(
@@ -133,7 +142,7 @@ def scan(
     if path.suffix.lower() in ARCHIVES:
         return scan_arrays(path, x, y, given, categorical)
     table = _TABLES[path.suffix.lower()](path)
-    groups, labels = chosen(table, x, y, given, categorical)
+    groups, labels = choose_columns(table, x, y, given, categorical)
     return tuple(Columns(table, group, frozenset(labels)) for group in groups)
 
 
@@ -155,7 +164,7 @@ def read_pair(
         DataError: If a file cannot be read, or both are the same file.
     """
     x, y = scan_pair(x_path, y_path, categorical=categorical)
-    return taken(x), taken(y)
+    return read_all(x), read_all(y)
 
 
 def scan_pair(
@@ -170,13 +179,15 @@ def scan_pair(
     """
     paths = [_present(path) for path in (x_path, y_path)]
     if paths[0].samefile(paths[1]):
-        raise DataError(f"{shown(paths[0])} is given for both x and y: give two different files")
+        raise DataError(
+            f"{show_path(paths[0])} is given for both x and y: give two different files"
+        )
     x, y = (_open(path) for path in paths)
     tables = [side for side in (x, y) if isinstance(side, _TABLE_KINDS)]
     for name in categorical:
-        if all(missing(table, name) for table in tables):
+        if all(is_missing(table, name) for table in tables):
             raise DataError(f"no column '{printable(name)}' in either file: see --categorical")
-    x_side, y_side = paired([_whole(x, categorical), _whole(y, categorical)])
+    x_side, y_side = match_folders([_whole(x, categorical), _whole(y, categorical)])
     return x_side, y_side
 
 
@@ -203,8 +214,12 @@ def read_columns(
     """
     path = _checked(path)
     if path.suffix.lower() in ARCHIVES:
-        raise DataError(f"{shown(path)} holds arrays, and this wants a table: see CSV or Parquet")
-    return pairable(_TABLES[path.suffix.lower()](path), x, y, listed(categorical), apart)
+        raise DataError(
+            f"{show_path(path)} holds arrays, and this wants a table: see CSV or Parquet"
+        )
+    return pairable_columns(
+        _TABLES[path.suffix.lower()](path), x, y, parse_names(categorical), apart
+    )
 
 
 def scan_labels(path: PathLike, name: str) -> Source | NDArray[Any]:
@@ -224,7 +239,7 @@ def scan_times(path: PathLike, name: str) -> Source | NDArray[Any]:
     return Times(side, Labels(replace(side, categorical=frozenset(side.names))))
 
 
-def taken(side: Source | Side) -> Side:
+def read_all(side: Source | Side) -> Side:
     """Return all rows of what was found."""
     return side.take() if isinstance(side, Source) else side
 
@@ -253,7 +268,7 @@ def _beside_folders(
     """Return sides of which some are folders and the others columns or arrays of one file."""
     named_twice = [f for f in folders.values() if f]
     if len({f.resolve() for f in named_twice}) < len(named_twice):
-        raise DataError(f"{shown(named_twice[0])} is on both sides: choose another folder")
+        raise DataError(f"{show_path(named_twice[0])} is on both sides: choose another folder")
     found: list[Source | Side] = []
     for (name, folder), side in zip(folders.items(), sides, strict=True):
         if folder is not None:
@@ -261,8 +276,8 @@ def _beside_folders(
         elif side is not None:
             found.append(_part(path, side, categorical))
         elif name != "z":
-            raise DataError(f"say what {name} is with --{name} NAME: columns of {shown(path)}")
-    return paired(found)
+            raise DataError(f"say what {name} is with --{name} NAME: columns of {show_path(path)}")
+    return match_folders(found)
 
 
 def _part(path: Path, side: str, categorical: Sequence[str]) -> Source | Side:
@@ -271,7 +286,7 @@ def _part(path: Path, side: str, categorical: Sequence[str]) -> Source | Side:
         return scan_array(path, side)
     table = _TABLES[path.suffix.lower()](path)
     labels = frozenset(resolve(table, name) for name in categorical)
-    return Columns(table, named(table, side), labels)
+    return Columns(table, find_columns(table, side), labels)
 
 
 def _open(path: Path) -> Table | Source | Side:
@@ -288,7 +303,7 @@ def _whole(side: Table | Source | Side, categorical: Sequence[str]) -> Source | 
     """Return all columns of a table; anything else as it is."""
     if not isinstance(side, _TABLE_KINDS):
         return side  # type: ignore[return-value]
-    declared = (resolve(side, name) for name in categorical if not missing(side, name))
+    declared = (resolve(side, name) for name in categorical if not is_missing(side, name))
     return Columns(side, list(side.names), frozenset(declared))
 
 
@@ -303,18 +318,19 @@ def _checked(path: PathLike) -> Path:
     suffix = path.suffix.lower()
     if suffix in PICKLES:
         raise DataError(
-            f"{shown(path)} could run code when opened and is not read: save it as .npz or .parquet"
+            f"{show_path(path)} could run code when opened and is not read: save it as .npz or "
+            ".parquet"
         )
     if suffix not in (*_TABLES, *ARCHIVES):
-        raise DataError(f"{shown(path)} {_other_kind(path)} {', '.join((*_TABLES, *ARCHIVES))}")
-    return readable(path)
+        raise DataError(f"{show_path(path)} {_other_kind(path)} {', '.join((*_TABLES, *ARCHIVES))}")
+    return check_readable(path)
 
 
 def _other_kind(path: Path) -> str:
     """Return what is wrong with a file that cannot be read, up to the kinds that can."""
     suffix = path.suffix.lower()
     if suffix in _UNPACK:
-        command = f"{_UNPACK[suffix]} {shlex.quote(shown(path))}"
+        command = f"{_UNPACK[suffix]} {shlex.quote(show_path(path))}"
         return f"is packed: unpack it first ({command}), into one of"
     if suffix in _SHEETS:
         return "is a spreadsheet: save it as CSV from the spreadsheet program; what can be read is"

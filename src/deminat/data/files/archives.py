@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ..arrays import BLOCK
 from ..source import Rows
-from .columns import Side, categories, quoted, unknown
-from .guards import shown
+from .columns import Side, categories, quote, unknown_name_error
+from .guards import show_path
 from .hdf5 import Hdf5Archive, open_hdf5
-from .npy import native, open_npz
+from .npy import as_native, open_npz
 
 __all__ = ["ARCHIVES", "Dataset", "scan_array", "scan_arrays"]
 
@@ -55,7 +55,7 @@ class Dataset:
     labels: bool = False
 
     @property
-    def breadth(self) -> int:
+    def row_width(self) -> int:
         """Values a row."""
         return math.prod(self.shape[1:])
 
@@ -66,11 +66,11 @@ class Dataset:
         """Return some rows, or all."""
         with open_hdf5(self.path) as archive:
             array = archive.load(self.name, rows)
-        return _labelled(shown(self.path), self.name, array) if self.labels else array
+        return _labelled(show_path(self.path), self.name, array) if self.labels else array
 
     def pieces(self) -> Iterator[Side]:
         """Yield all rows, some at a time."""
-        step = max(1, BLOCK // (8 * self.breadth))
+        step = max(1, BLOCK // (8 * self.row_width))
         for start in range(0, len(self), step):
             yield self.take(np.arange(start, min(start + step, len(self))))
 
@@ -86,7 +86,7 @@ def scan_arrays(
     for name in chosen:
         if chosen.count(name) > 1:
             raise DataError(
-                f"{shown(path)}: array {quoted(name)} is on both sides, and an array tells "
+                f"{show_path(path)}: array {quote(name)} is on both sides, and an array tells "
                 "everything about itself: choose others"
             )
     with _opened(path) as archive:
@@ -101,7 +101,8 @@ def scan_array(path: Path, name: str | None = None) -> Side | Dataset:
         if name is None:
             if len(archive.names) != 1:
                 raise DataError(
-                    f"{shown(path)} holds {len(archive.names)} arrays where one is needed: give it "
+                    f"{show_path(path)} holds {len(archive.names)} arrays where one is needed: "
+                    "give it "
                     "alone, with --x NAME --y NAME"
                 )
             (name,) = archive.names
@@ -115,7 +116,9 @@ def _opened(path: Path) -> AbstractContextManager[Archive]:
 
 def _check(archive: Archive, path: Path, name: str) -> None:
     if name not in archive.names:
-        raise unknown(shown(path), "array", name, archive.names, "; choose with --x NAME --y NAME")
+        raise unknown_name_error(
+            show_path(path), "array", name, archive.names, "; choose with --x NAME --y NAME"
+        )
     archive.check(name)
 
 
@@ -123,17 +126,17 @@ def _side(archive: Archive, path: Path, name: str, labels: bool) -> Side | Datas
     if isinstance(archive, Hdf5Archive):
         return Dataset(path, name, archive.shape(name), labels)
     array = archive.load(name)
-    return _labelled(shown(path), name, array) if labels else array
+    return _labelled(show_path(path), name, array) if labels else array
 
 
 def _labelled(label: str, name: str, array: NDArray[Any]) -> pl.DataFrame:
     """Return an array (n,) or (n, d) of labels as a frame of categories."""
     if array.ndim > 2:
         raise DataError(
-            f"{label}: array {quoted(name)} has shape {array.shape}, and categories must be (n,) "
+            f"{label}: array {quote(name)} has shape {array.shape}, and categories must be (n,) "
             "or (n, d): reshape it"
         )
     table = array.reshape(len(array), -1)
     return pl.DataFrame(
-        {f"{name}_{i}": categories(pl.Series(native(part))) for i, part in enumerate(table.T)}
+        {f"{name}_{i}": categories(pl.Series(as_native(part))) for i, part in enumerate(table.T)}
     )

@@ -23,18 +23,18 @@ __all__ = [
     "Side",
     "Table",
     "categories",
-    "chosen",
+    "choose_columns",
+    "find_columns",
     "floats",
-    "listed",
-    "listing",
-    "missing",
-    "named",
-    "pairable",
-    "quoted",
+    "format_names",
+    "is_missing",
+    "pairable_columns",
+    "parse_names",
+    "quote",
+    "quote_for_shell",
     "resolve",
-    "split",
-    "typed",
-    "unknown",
+    "split_groups",
+    "unknown_name_error",
 ]
 
 Side: TypeAlias = NDArray[Any] | pl.DataFrame
@@ -71,27 +71,27 @@ class Table(Protocol):
         """Yield columns of all rows, some rows at a time."""
 
 
-def chosen(
+def choose_columns(
     table: Table, x: str | None, y: str | None, given: str | None, categorical: Sequence[str]
 ) -> tuple[list[list[str]], set[str]]:
     """Return the columns `x` and `y` of a table, `given` if there are any, and the categories."""
     if x is None or y is None:
         raise DataError(
             f"{table.label}: say which columns are x and which are y with --x NAME --y NAME "
-            f"(several with commas); it has {listing(table.names)}"
+            f"(several with commas); it has {format_names(table.names)}"
         )
-    groups = [named(table, side) for side in (x, y, given) if side is not None]
+    groups = [find_columns(table, side) for side in (x, y, given) if side is not None]
     _check_distinct(table, groups)
     return groups, {resolve(table, name) for name in categorical}
 
 
-def named(table: Table, side: str) -> list[str]:
+def find_columns(table: Table, side: str) -> list[str]:
     """Return the columns in a list separated by commas, with the wildcards of file names."""
     parts = _listed(table, side)
-    if side.strip() in table.names and any(missing(table, part) for part in parts):
+    if side.strip() in table.names and any(is_missing(table, part) for part in parts):
         raise DataError(
             f"{table.label}: a name that holds a comma goes in double quotes, and these in single "
-            f"ones: {typed(side.strip())}"
+            f"ones: {quote_for_shell(side.strip())}"
         )
     return [name for part in parts for name in _matching(table, part)]
 
@@ -99,13 +99,13 @@ def named(table: Table, side: str) -> list[str]:
 def _matching(table: Table, part: str) -> list[str]:
     """Return the columns that a pattern stands for, or the one that is called or numbered so."""
     if part in table.names or not any(c in part for c in "*?["):
-        if missing(table, part):
+        if is_missing(table, part):
             raise _unknown_part(table, part)
         return [resolve(table, part)]
     found = [name for name in table.names if fnmatchcase(name, part)]
     if not found:
         raise DataError(
-            f"{table.label}: no column is like {quoted(part)}; it has {listing(table.names)}"
+            f"{table.label}: no column is like {quote(part)}; it has {format_names(table.names)}"
         )
     return found
 
@@ -113,30 +113,32 @@ def _matching(table: Table, part: str) -> list[str]:
 def _unknown_part(table: Table, part: str) -> DataError:
     """Return the error for what is no column; it may be a folder, which ends in a slash."""
     folder = [f"the folder {printable(part)}/"] if os.path.isdir(part) else []
-    return unknown(table.label, "column", part, table.names, table.note, typed, folder)
+    return unknown_name_error(
+        table.label, "column", part, table.names, table.note, quote_for_shell, folder
+    )
 
 
-def typed(name: str) -> str:
+def quote_for_shell(name: str) -> str:
     """Return a name as a shell and a list separated by commas take it."""
-    return quoted(f'"{name}"' if "," in name else name)
+    return quote(f'"{name}"' if "," in name else name)
 
 
-def listed(chosen: str) -> list[str]:
+def parse_names(chosen: str) -> list[str]:
     """Return the names in a list separated by commas; those in double quotes may hold some."""
     try:
         rows = list(csv.reader([chosen], skipinitialspace=True, strict=True))
     except csv.Error as fault:
-        raise DataError(f"{quoted(chosen)} is not a list of columns ({fault})") from fault
+        raise DataError(f"{quote(chosen)} is not a list of columns ({fault})") from fault
     return [name.strip() for row in rows for name in row]
 
 
 def _listed(table: Table, chosen: str) -> list[str]:
     """Return the names in a list, of which none may be empty."""
-    names = listed(chosen)
+    names = parse_names(chosen)
     if not names or "" in names:
         raise DataError(
-            f"{quoted(chosen)} names no column between two commas; {table.label} has "
-            f"{listing(table.names)}"
+            f"{quote(chosen)} names no column between two commas; {table.label} has "
+            f"{format_names(table.names)}"
         )
     return names
 
@@ -148,11 +150,11 @@ def _check_distinct(table: Table, groups: list[list[str]]) -> None:
     twice = [name for name, count in Counter(chain(x, y, *known)).items() if count > 1]
     if both:
         raise DataError(
-            f"{table.label}: column {quoted(both[0])} is on both sides, and a column tells "
+            f"{table.label}: column {quote(both[0])} is on both sides, and a column tells "
             "everything about itself: remove it from x or from y"
         )
     if twice:
-        raise DataError(f"{table.label}: column {quoted(twice[0])} is named twice: name it once")
+        raise DataError(f"{table.label}: column {quote(twice[0])} is named twice: name it once")
 
 
 def _position(table: Table, name: str) -> int | None:
@@ -163,7 +165,7 @@ def _position(table: Table, name: str) -> int | None:
     return number if number is not None and number < len(table.names) else None
 
 
-def missing(table: Table, name: str) -> bool:
+def is_missing(table: Table, name: str) -> bool:
     """Return whether a table has no column of that name or number."""
     return _position(table, name) is None
 
@@ -172,22 +174,22 @@ def resolve(table: Table, name: str) -> str:
     """Return the name of the column called or, if there is none, numbered `name`."""
     position = _position(table, name)
     if position is None:
-        raise unknown(table.label, "column", name, table.names, table.note)
+        raise unknown_name_error(table.label, "column", name, table.names, table.note)
     return table.names[position]
 
 
-def quoted(name: object) -> str:
+def quote(name: object) -> str:
     """Return a name in quotes, fit for a message."""
     return f"'{printable(name)}'"
 
 
-def unknown(
+def unknown_name_error(
     label: str,
     kind: str,
     name: str,
     names: Sequence[str],
     note: str = "",
-    show: Callable[[str], str] = quoted,
+    show: Callable[[str], str] = quote,
     others: Sequence[str] = (),
 ) -> DataError:
     """Return the error for a name that is not there, with those that are.
@@ -206,11 +208,11 @@ def unknown(
     meant = " or ".join([*(show(alike[key]) for key in close), *others])
     question = f", did you mean {meant}?" if meant else ":"
     return DataError(
-        f"{label} has no {kind} {quoted(name)}{question} it has {listing(names)}{note}"
+        f"{label} has no {kind} {quote(name)}{question} it has {format_names(names)}{note}"
     )
 
 
-def listing(names: Sequence[str]) -> str:
+def format_names(names: Sequence[str]) -> str:
     """Return the first dozen names and how many there are."""
     shown = ", ".join(printable(name) for name in names[:12])
     return shown if len(names) <= 12 else f"{shown}, … ({len(names)} in all)"
@@ -229,12 +231,12 @@ def floats(column: pl.Series) -> pl.Series:
     return column.cast(pl.Float64).fill_null(float("nan"))
 
 
-def split(columns: Mapping[str, pl.Series], groups: Sequence[list[str]]) -> list[Side]:
+def split_groups(columns: Mapping[str, pl.Series], groups: Sequence[list[str]]) -> list[Side]:
     """Return the columns of each group as a frame, so that messages can name them."""
     return [pl.DataFrame({name: columns[name] for name in group}) for group in groups]
 
 
-def pairable(
+def pairable_columns(
     table: Table,
     x: str | None,
     y: str | None,
@@ -253,8 +255,8 @@ def pairable(
     """
     labels = {resolve(table, name) for name in categorical}
     own = {resolve(table, name) for name in apart}
-    xs = [name for name in table.names if name not in own] if x is None else named(table, x)
-    ys = None if y is None else named(table, y)
+    xs = [name for name in table.names if name not in own] if x is None else find_columns(table, x)
+    ys = None if y is None else find_columns(table, y)
     try:
         frame = _frame(table, [*xs, *(ys or [])], labels)
     except DataError:

@@ -11,7 +11,7 @@ from itertools import dropwhile
 from pathlib import Path
 
 from ...errors import DataError
-from .guards import shown
+from .guards import show_path
 
 __all__ = [
     "DOT_NUMBER",
@@ -55,7 +55,7 @@ def plain_text(path: Path) -> bytes:
     refuse_binary(data, path)
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").rstrip(b"\n ")
     if not data:
-        raise DataError(f"{shown(path)} is empty: give a file with rows")
+        raise DataError(f"{show_path(path)} is empty: give a file with rows")
     return data
 
 
@@ -63,7 +63,8 @@ def refuse_binary(data: bytes, path: Path) -> None:
     """Refuse what no text holds."""
     if b"\0" in data:
         raise DataError(
-            f"{shown(path)} is binary, or UTF-16 without a byte order mark: save it as UTF-8 text"
+            f"{show_path(path)} is binary, or UTF-16 without a byte order mark: save it as UTF-8 "
+            "text"
         )
 
 
@@ -90,7 +91,7 @@ def encoding_of(data: bytes) -> tuple[str, bytes]:
 def no_text(path: Path, encoding: str, byte: int, position: int) -> DataError:
     """Return the error for a byte that is no text."""
     return DataError(
-        f"{shown(path)} is not {encoding.upper()} text (byte {byte:#04x} at position "
+        f"{show_path(path)} is not {encoding.upper()} text (byte {byte:#04x} at position "
         f"{position}): save it as UTF-8, e.g. iconv -f latin1 -t utf-8"
     )
 

@@ -14,20 +14,20 @@ import polars as pl
 
 from ...errors import DataError, printable
 from ..source import Source
-from .columns import Side, Table, quoted
-from .guards import shown
+from .columns import Side, Table, quote
+from .guards import show_path
 from .npy_folder import Folder
 from .parquet import ParquetTable
 from .sources import Columns
 from .text import TextTable
 from .text_stream import LongTable
 
-__all__ = ["paired"]
+__all__ = ["match_folders"]
 
 _TEXTS = pl.String, pl.Categorical, pl.Enum
 
 
-def paired(sides: Sequence[Source | Side]) -> tuple[Source | Side, ...]:
+def match_folders(sides: Sequence[Source | Side]) -> tuple[Source | Side, ...]:
     """Return the sides, of which folders know what column, if any, names their files in order.
 
     Raises:
@@ -97,7 +97,8 @@ def _misplaced(
     """Return the error for a column that names the files in another order."""
     row = next(i for i, pair in enumerate(zip(cells, names, strict=True)) if len(set(pair)) > 1)
     return DataError(
-        f"{table.label}: column {quoted(column)} has {printable(cells[row])} in row {row + 1} "
-        f"where {shown(folder.path)}/ has {printable(names[row])}: sort the rows by that column, "
+        f"{table.label}: column {quote(column)} has {printable(cells[row])} in row {row + 1} "
+        f"where {show_path(folder.path)}/ has {printable(names[row])}: sort the rows by that "
+        "column, "
         "with numbers in it by their value (2 before 10)"
     )

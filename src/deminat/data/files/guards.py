@@ -13,7 +13,7 @@ from polars.exceptions import PanicException
 
 from ...errors import DataError, printable
 
-__all__ = ["DEFLATE_AT_MOST", "PathLike", "check_room", "foreign", "readable", "shown"]
+__all__ = ["DEFLATE_AT_MOST", "PathLike", "check_memory", "check_readable", "parsing", "show_path"]
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -22,29 +22,29 @@ DEFLATE_AT_MOST = 1032
 _LESS = "choose fewer columns, or save x and y as two .npy files"
 
 
-def shown(path: PathLike) -> str:
+def show_path(path: PathLike) -> str:
     """Return `path` fit for a message."""
     return printable(path, 200)
 
 
-def readable(path: Path) -> Path:
+def check_readable(path: Path) -> Path:
     """Return `path` if it is a file that can be opened."""
     try:
         mode = path.stat().st_mode
         if stat.S_ISREG(mode):
             path.open("rb").close()
     except FileNotFoundError:
-        raise DataError(f"{shown(path)} does not exist: check the path") from None
+        raise DataError(f"{show_path(path)} does not exist: check the path") from None
     except (OSError, ValueError) as fault:
-        raise DataError(f"{shown(path)} cannot be opened ({printable(fault, 200)})") from fault
+        raise DataError(f"{show_path(path)} cannot be opened ({printable(fault, 200)})") from fault
     if not stat.S_ISREG(mode):
         what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
-        raise DataError(f"{shown(path)} is {what}: give the path of a file")
+        raise DataError(f"{show_path(path)} is {what}: give the path of a file")
     return path
 
 
 @contextmanager
-def foreign(path: PathLike, kind: str) -> Iterator[None]:
+def parsing(path: PathLike, kind: str) -> Iterator[None]:
     """Turn whatever a parser makes of bytes it does not understand into a `DataError`.
 
     Parsers of malformed input raise nearly anything: a list of types would be a guess.
@@ -56,7 +56,7 @@ def foreign(path: PathLike, kind: str) -> Iterator[None]:
     except (Exception, PanicException) as fault:
         why = printable(fault) or type(fault).__name__
         raise DataError(
-            f"{shown(path)} cannot be read as {kind} ({why}): it may be damaged; write it again"
+            f"{show_path(path)} cannot be read as {kind} ({why}): it may be damaged; write it again"
         ) from fault
 
 
@@ -78,11 +78,12 @@ def _all_memory() -> int | None:
         return None
 
 
-def check_room(path: PathLike, needed: int, advice: str = _LESS) -> None:
+def check_memory(path: PathLike, needed: int, advice: str = _LESS) -> None:
     """Refuse what needs more bytes of memory than there are, and say what to do."""
     there = available_memory()
     if there is not None and needed > there:
         raise DataError(
-            f"{shown(path)} needs about {needed / 1e9:.3g} GB of memory and {there / 1e9:.3g} GB "
+            f"{show_path(path)} needs about {needed / 1e9:.3g} GB of memory and {there / 1e9:.3g} "
+            "GB "
             f"can be had: {advice}"
         )

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ..arrays import BLOCK
-from .columns import quoted
-from .guards import check_room, foreign, shown
+from .columns import quote
+from .guards import check_memory, parsing, show_path
 
 __all__ = ["Hdf5Archive", "open_hdf5"]
 
@@ -37,7 +37,7 @@ class Hdf5Archive:
     def check(self, name: str) -> None:
         """Refuse what is no array of numbers in this file."""
         dataset = self._file[name]
-        where = f"{shown(self._path)}: array {quoted(name)}"
+        where = f"{show_path(self._path)}: array {quote(name)}"
         if dataset.dtype.kind not in _NUMBERS or dataset.dtype.itemsize > 16:
             raise DataError(f"{where} holds {dataset.dtype}, not numbers: choose another")
         if not dataset.shape or 0 in dataset.shape:
@@ -54,10 +54,10 @@ class Hdf5Archive:
         self.check(name)
         dataset = self._file[name]
         if rows is None:
-            check_room(self._path, dataset.nbytes)
+            check_memory(self._path, dataset.nbytes)
             return np.asarray(dataset[...])
         a_row = max(1, dataset.nbytes // len(dataset))
-        check_room(self._path, len(rows) * a_row)
+        check_memory(self._path, len(rows) * a_row)
         return _some(dataset, rows, max(1, BLOCK // a_row))
 
 
@@ -81,7 +81,7 @@ def open_hdf5(path: Path) -> Iterator[Hdf5Archive]:
         import h5py
     except ImportError as error:
         raise DataError("HDF5 needs h5py: pip install 'deminat[io]'") from error
-    with foreign(path, "HDF5"), h5py.File(path, "r") as file:
+    with parsing(path, "HDF5"), h5py.File(path, "r") as file:
         yield Hdf5Archive(file, path)
 
 

@@ -22,11 +22,11 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from ..arrays import BLOCK, gathered
-from .columns import Side, categories, floats, quoted
-from .guards import DEFLATE_AT_MOST, check_room, foreign, shown
+from ..arrays import BLOCK, gather
+from .columns import Side, categories, floats, quote
+from .guards import DEFLATE_AT_MOST, check_memory, parsing, show_path
 
-__all__ = ["ArrayTable", "NpzArchive", "map_npy", "native", "open_npy", "open_npz"]
+__all__ = ["ArrayTable", "NpzArchive", "as_native", "map_npy", "open_npy", "open_npz"]
 
 # Version 3 exists for structured types only, which are refused anyway.
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -91,18 +91,18 @@ class ArrayTable:
         if rows is None and numbers == list(range(first, last)):
             return self.values[:, first:last]
         count = self.rows if rows is None else len(rows)
-        check_room(self.label, count * len(numbers) * self.values.itemsize)
-        return gathered(self.values, rows, numbers)
+        check_memory(self.label, count * len(numbers) * self.values.itemsize)
+        return gather(self.values, rows, numbers)
 
     def _frame(
         self, group: list[str], categorical: Collection[str], rows: NDArray[np.int64] | None
     ) -> pl.DataFrame:
         """Return columns as a frame of Float64 and Enum."""
         count = self.rows if rows is None else len(rows)
-        check_room(self.label, count * len(group) * 24)
-        values = gathered(self.values, rows, [int(name) for name in group])
+        check_memory(self.label, count * len(group) * 24)
+        values = gather(self.values, rows, [int(name) for name in group])
         columns = {
-            name: pl.Series(native(part)) for name, part in zip(group, values.T, strict=True)
+            name: pl.Series(as_native(part)) for name, part in zip(group, values.T, strict=True)
         }
         return pl.DataFrame(
             {n: categories(c) if n in categorical else floats(c) for n, c in columns.items()}
@@ -114,18 +114,18 @@ def open_npy(path: Path) -> ArrayTable:
     values = map_npy(path)
     if values.ndim != 2:
         raise DataError(
-            f"{shown(path)} holds one array of shape {values.shape}, which has no columns to "
+            f"{show_path(path)} holds one array of shape {values.shape}, which has no columns to "
             "choose from: give two files, one for x and one for y"
         )
-    return ArrayTable(shown(path), [str(number) for number in range(values.shape[1])], values)
+    return ArrayTable(show_path(path), [str(number) for number in range(values.shape[1])], values)
 
 
 def map_npy(path: Path) -> NDArray[Any]:
     """Return the array at `path`, mapped into memory for reading."""
-    with foreign(path, "NPY"), path.open("rb") as stream:
-        header = _header(stream, shown(path))
+    with parsing(path, "NPY"), path.open("rb") as stream:
+        header = _header(stream, show_path(path))
         start, size = stream.tell(), os.fstat(stream.fileno()).st_size
-        _check_size(shown(path), header, size - start)
+        _check_size(show_path(path), header, size - start)
         return np.memmap(
             stream, header.dtype, "r", start, header.shape, "F" if header.fortran else "C"
         )
@@ -133,7 +133,7 @@ def map_npy(path: Path) -> NDArray[Any]:
 
 def _header(stream: IO[bytes], label: str) -> Header:
     """Read the header of an .npy; leave the stream at its first value."""
-    with foreign(label, "NPY"), warnings.catch_warnings():
+    with parsing(label, "NPY"), warnings.catch_warnings():
         # Headers from Python 2 are read with a warning that helps nobody here.
         warnings.simplefilter("ignore")
         start = stream.read(len(npy.MAGIC_PREFIX) + 2)
@@ -156,13 +156,13 @@ def _check_kind(label: str, dtype: np.dtype[Any]) -> None:
             "save it as an array of numbers"
         )
     if dtype.kind not in _KINDS or dtype.shape:
-        raise DataError(f"{label} holds values of type {quoted(dtype)}: save it as numbers")
+        raise DataError(f"{label} holds values of type {quote(dtype)}: save it as numbers")
 
 
 def _check_shape(label: str, shape: tuple[int, ...]) -> None:
     """Refuse an array without rows or values."""
     if not 1 <= len(shape) <= 32 or min(shape) < 1:
-        raise DataError(f"{label} has shape {quoted(shape)}: save at least one row and column")
+        raise DataError(f"{label} has shape {quote(shape)}: save at least one row and column")
 
 
 def _check_size(label: str, header: Header, there: int) -> None:
@@ -193,7 +193,7 @@ class NpzArchive:
 @contextmanager
 def open_npz(path: Path) -> Iterator[NpzArchive]:
     """Open an .npz."""
-    with foreign(path, "NPZ"), zipfile.ZipFile(path) as archive:
+    with parsing(path, "NPZ"), zipfile.ZipFile(path) as archive:
         yield NpzArchive(archive, path)
 
 
@@ -205,7 +205,7 @@ def _names(archive: zipfile.ZipFile) -> list[str]:
 def _member(archive: zipfile.ZipFile, path: Path, name: str) -> zipfile.ZipInfo:
     """Return where the array `name` is in the archive, if it is there once and as numpy writes."""
     names = _names(archive)
-    where = f"{shown(path)}: array {quoted(name)}"
+    where = f"{show_path(path)}: array {quote(name)}"
     if names.count(name) > 1:
         raise DataError(f"{where} is there twice: write it again")
     member = archive.getinfo(f"{name}.npy")
@@ -219,17 +219,17 @@ def _check_packing(member: zipfile.ZipInfo, path: Path, name: str) -> None:
     packed, there = member.compress_size, path.stat().st_size - member.header_offset
     if packed > there or member.file_size > DEFLATE_AT_MOST * packed:
         raise DataError(
-            f"{shown(path)}: array {quoted(name)} declares {member.file_size} bytes packed into "
+            f"{show_path(path)}: array {quote(name)} declares {member.file_size} bytes packed into "
             f"{packed}, of which {max(there, 0)} are there: that cannot be; write it again"
         )
-    check_room(path, member.file_size)
+    check_memory(path, member.file_size)
 
 
 def _load(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
     """Return one array of an archive; its checksum is verified."""
     member = _member(archive, path, name)
     _check_packing(member, path, name)
-    where = f"{shown(path)}: array {quoted(name)}"
+    where = f"{show_path(path)}: array {quote(name)}"
     with archive.open(member) as stream:
         header = _header(stream, where)
         _check_size(where, header, member.file_size - stream.tell())
@@ -250,7 +250,7 @@ def _fill(stream: IO[bytes], room: NDArray[np.uint8], where: str) -> None:
         raise DataError(f"{where} is cut off after {filled} bytes of values: write it again")
 
 
-def native(column: NDArray[Any]) -> NDArray[Any]:
+def as_native(column: NDArray[Any]) -> NDArray[Any]:
     """Return a column in a type that polars has: this machine's byte order, 64 bits at most."""
     wide = {"f": np.float64, "i": np.int64, "u": np.uint64, "b": np.bool_}
     return np.ascontiguousarray(column, dtype=wide[column.dtype.kind])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ..source import Rows
-from .guards import check_room, foreign, readable, shown
+from .guards import check_memory, check_readable, parsing, show_path
 from .npy import map_npy
 
 __all__ = ["Folder", "is_folder", "open_folder"]
@@ -44,7 +44,7 @@ class Folder:
     named_by: str | None = None
 
     @property
-    def breadth(self) -> int:
+    def row_width(self) -> int:
         """Values a row."""
         return math.prod(self.shape)
 
@@ -54,7 +54,7 @@ class Folder:
     def take(self, rows: Rows | None = None) -> NDArray[np.float64]:
         """Return the arrays of some files, or of all, as (k, ...)."""
         numbers = range(len(self)) if rows is None else rows.tolist()
-        check_room(self.path, 8 * len(numbers) * self.breadth, "take fewer: --max-rows")
+        check_memory(self.path, 8 * len(numbers) * self.row_width, "take fewer: --max-rows")
         found = np.empty((len(numbers), *self.shape))
         for place, number in enumerate(numbers):
             found[place] = self._read(self.files[number])
@@ -66,15 +66,16 @@ class Folder:
             yield self.take(np.arange(start, min(start + _PIECE, len(self))))
 
     def _read(self, file: Path) -> NDArray[Any]:
-        values = map_npy(readable(file))
+        values = map_npy(check_readable(file))
         if values.shape != self.shape:
             raise DataError(
-                f"{shown(file)} has shape {values.shape} where {shown(self.files[0].name)} has "
+                f"{show_path(file)} has shape {values.shape} where "
+                f"{show_path(self.files[0].name)} has "
                 f"{self.shape}: all files of a folder must be of one shape"
             )
         if values.dtype.kind in "iu" and np.abs(values.astype(np.float64)).max() > 2**53:
             raise DataError(
-                f"{shown(file)} holds integers beyond 2**53, whose last digits are lost: "
+                f"{show_path(file)} holds integers beyond 2**53, whose last digits are lost: "
                 "subtract an offset"
             )
         return values
@@ -90,11 +91,13 @@ def is_folder(path: Path) -> bool:
 
 def open_folder(path: Path) -> Folder:
     """Return the rows of a folder; of its files, only the first is looked into."""
-    with foreign(path, "a folder"):
+    with parsing(path, "a folder"):
         files = sorted((f for f in path.iterdir() if f.suffix.lower() == ".npy"), key=_natural)
     if not files:
-        raise DataError(f"{shown(path)} is a directory without .npy files: save each row as one")
-    return Folder(path, files, map_npy(readable(files[0])).shape)
+        raise DataError(
+            f"{show_path(path)} is a directory without .npy files: save each row as one"
+        )
+    return Folder(path, files, map_npy(check_readable(files[0])).shape)
 
 
 def _natural(file: Path) -> tuple[list[tuple[int, str]], str]:

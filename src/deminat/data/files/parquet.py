@@ -15,8 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from .columns import Side, categories, floats, quoted, split, typed
-from .guards import check_room, foreign, shown
+from .columns import Side, categories, floats, quote, quote_for_shell, split_groups
+from .guards import check_memory, parsing, show_path
 
 __all__ = ["ParquetTable", "open_parquet"]
 
@@ -46,20 +46,20 @@ class ParquetTable:
         """Return one side for each group of columns."""
         wanted = {name for group in groups for name in group}
         labels = self._labels(wanted, categorical)
-        check_room(
+        check_memory(
             self.path, (self.rows if rows is None else len(rows)) * len(wanted) * _BYTES_PER_VALUE
         )
-        with foreign(self.path, "Parquet"):
+        with parsing(self.path, "Parquet"):
             frame = self._all(wanted) if rows is None else self._some(wanted, rows)
-            return split(self._values(frame, labels, rows), groups)
+            return split_groups(self._values(frame, labels, rows), groups)
 
     def pieces(self, group: list[str], categorical: Collection[str]) -> Iterator[Side]:
         """Yield columns of all rows, a slice at a time."""
         labels = self._labels(set(group), categorical)
-        with foreign(self.path, "Parquet"):
+        with parsing(self.path, "Parquet"):
             for start, frame in self._slices(set(group)):
                 numbers = np.arange(start, start + frame.height)
-                yield split(self._values(frame, labels, numbers), [group])[0]
+                yield split_groups(self._values(frame, labels, numbers), [group])[0]
 
     def _labels(self, wanted: set[str], categorical: Collection[str]) -> set[str]:
         """Return which columns are categories; refuse those that are of no use."""
@@ -103,7 +103,7 @@ class ParquetTable:
     def _check_type(self, name: str, is_label: bool) -> None:
         """Refuse what is neither a number nor declared to be a category."""
         dtype = self.schema[name]
-        where = f"{self.label}: column {quoted(name)}"
+        where = f"{self.label}: column {quote(name)}"
         if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
             raise DataError(f"{where} holds {dtype} values, not numbers: unpack or drop it")
         if is_label or dtype.is_numeric() or dtype in (pl.Boolean, pl.Null, pl.String):
@@ -127,22 +127,23 @@ class ParquetTable:
         row = column.is_not_null().arg_max() or 0
         number = row if rows is None else int(rows[row])
         raise DataError(
-            f"{self.label}: column {quoted(name)} is text ({quoted(column[row])} in row "
-            f"{number + 1}): declare it with --categorical {typed(name)}, or store numbers"
+            f"{self.label}: column {quote(name)} is text ({quote(column[row])} in row "
+            f"{number + 1}): declare it with --categorical {quote_for_shell(name)}, or store "
+            "numbers"
         )
 
 
 def open_parquet(path: Path) -> ParquetTable:
     """Return the table at `path`; its values are not read yet."""
-    with foreign(path, "Parquet"):
+    with parsing(path, "Parquet"):
         file = pl.scan_parquet(path.absolute(), glob=False)
         schema = dict(file.collect_schema())
         rows = int(file.select(pl.len()).collect().item())
     if not schema or not rows:
         raise DataError(
-            f"{shown(path)} holds {rows} rows of {len(schema)} columns: nothing to read"
+            f"{show_path(path)} holds {rows} rows of {len(schema)} columns: nothing to read"
         )
-    return ParquetTable(path, shown(path), list(schema), schema, rows)
+    return ParquetTable(path, show_path(path), list(schema), schema, rows)
 
 
 def _is_label(dtype: pl.DataType) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ..source import Rows
 from .archives import Dataset
-from .columns import Side, Table, quoted
+from .columns import Side, Table, quote
 
 __all__ = ["Columns", "Labels", "Times", "check_recurring"]
 
@@ -30,7 +30,7 @@ class Columns:
     categorical: frozenset[str] = frozenset()
 
     @property
-    def breadth(self) -> int:
+    def row_width(self) -> int:
         """Values a row."""
         return len(self.names)
 
@@ -53,9 +53,9 @@ class Labels:
     side: Columns | Dataset
 
     @property
-    def breadth(self) -> int:
+    def row_width(self) -> int:
         """Values a row."""
-        return self.side.breadth
+        return self.side.row_width
 
     def __len__(self) -> int:
         return len(self.side)
@@ -78,7 +78,7 @@ class Times:
     texts: Labels
 
     @property
-    def breadth(self) -> int:
+    def row_width(self) -> int:
         """Values a row."""
         return 1
 
@@ -119,7 +119,7 @@ def check_recurring(side: Columns) -> None:
     for name, values in seen.items():
         if len(values) > _FEW:
             raise DataError(
-                f"{side.table.label}: every value of column {quoted(name)} occurs once "
+                f"{side.table.label}: every value of column {quote(name)} occurs once "
                 f"({len(values)} were looked at): is it an identifier? It tells nothing about "
                 "other rows: leave it out"
             )

@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from .columns import Side, categories, listing, quoted, split, typed
+from .columns import Side, categories, format_names, quote, quote_for_shell, split_groups
 from .dialect import (
     DOT_NUMBER,
     NA_WORDS,
@@ -32,7 +32,7 @@ from .dialect import (
     separator_of,
     squeeze,
 )
-from .guards import check_room, foreign, shown
+from .guards import check_memory, parsing, show_path
 
 __all__ = ["Dialect", "TextTable", "check_regular", "dialect_of", "no_rows", "read_text", "records"]
 
@@ -74,7 +74,7 @@ class TextTable:
     def rows(self) -> int:
         """How many rows there are."""
         if self.quotes:
-            with foreign(self.label, "CSV"):
+            with parsing(self.label, "CSV"):
                 return sum(1 for _ in self._records())
         return self.data.count(b"\n") + 1 - (self.header if len(self.names) == 1 else 1)
 
@@ -86,11 +86,11 @@ class TextTable:
     ) -> list[Side]:
         """Return one side for each group of columns."""
         wanted = [name for group in groups for name in group]
-        with foreign(self.label, "CSV"):
+        with parsing(self.label, "CSV"):
             columns = self._values(wanted, set(categorical))
             if rows is not None:
                 columns = {name: column.gather(rows) for name, column in columns.items()}
-            return split(columns, groups)
+            return split_groups(columns, groups)
 
     def pieces(self, group: list[str], categorical: Collection[str]) -> Iterator[Side]:
         """Yield columns of all rows, which are few enough to be one piece."""
@@ -168,9 +168,9 @@ class TextTable:
 
     def _not_numbers(self, name: str, cells: pl.Series, row: int) -> DataError:
         """Return the error for a column whose value in `row` is no number."""
-        where = f"{self.label}: column {quoted(name)}"
+        where = f"{self.label}: column {quote(name)}"
         number = row if self.numbers is None else int(self.numbers[row])
-        found = f"{quoted(cells[row])} in row {number + 1}"
+        found = f"{quote(cells[row])} in row {number + 1}"
         if re.match(_DATE, cells[row]):
             return DataError(
                 f"{where} holds dates or times ({found}): turn them into numbers first"
@@ -181,18 +181,18 @@ class TextTable:
             )
         return DataError(
             f"{where} is not all numbers ({found}): declare it with "
-            f"--categorical {typed(name)}, or choose another"
+            f"--categorical {quote_for_shell(name)}, or choose another"
         )
 
 
 def read_text(path: Path) -> TextTable:
     """Return the table at `path` after checking that its rows are all of one length."""
-    with foreign(path, "CSV"):
-        check_room(path, path.stat().st_size * _BYTES_PER_BYTE)
+    with parsing(path, "CSV"):
+        check_memory(path, path.stat().st_size * _BYTES_PER_BYTE)
         data = plain_text(path)
         separator, quotes = separator_of(head(data)), b'"' in data
         data = squeeze(data, quotes) if separator == " " else data
-        return _table(shown(path), data, separator, quotes)
+        return _table(show_path(path), data, separator, quotes)
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ def _table(label: str, data: bytes, separator: str, quotes: bool) -> TextTable:
 
 def no_rows(dialect: Dialect) -> DataError:
     """Return the error for a header above nothing."""
-    has = f"has a header ({listing(dialect.names)}) and no rows"
+    has = f"has a header ({format_names(dialect.names)}) and no rows"
     return DataError(f"{dialect.label} {has}: nothing to read")
 
 
@@ -272,7 +272,7 @@ def _unique(label: str, first: list[str]) -> list[str]:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(
-            f"{label} has several columns called {listing(twice)}: give each its own name"
+            f"{label} has several columns called {format_names(twice)}: give each its own name"
         )
     return names
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from .columns import Side
 from .dialect import encoding_of, head, no_text, refuse_binary, separator_of, squeeze
-from .guards import check_room, foreign, shown
+from .guards import check_memory, parsing, show_path
 from .text import Dialect, TextTable, check_regular, dialect_of, no_rows, read_text, records
 
 __all__ = ["LONG", "LongTable", "open_text"]
@@ -38,14 +38,14 @@ def open_text(path: Path) -> TextTable | LongTable:
     """Return the table at `path` after checking that its rows are all of one length."""
     if path.stat().st_size <= LONG:
         return read_text(path)
-    with foreign(path, "CSV"):
+    with parsing(path, "CSV"):
         first = next(_blocks(path), None)
         if first is None:
-            raise DataError(f"{shown(path)} is empty: give a file with rows")
+            raise DataError(f"{show_path(path)} is empty: give a file with rows")
         separator = separator_of(head(first))
         quotes = any(b'"' in block for block in _blocks(path))
         first = squeeze(first, quotes) if separator == " " else first
-        table = LongTable(path, dialect_of(shown(path), first, separator), quotes, 0)
+        table = LongTable(path, dialect_of(show_path(path), first, separator), quotes, 0)
         rows = table.count()
         if rows < 1:
             raise no_rows(table.dialect)
@@ -96,8 +96,8 @@ class LongTable:
         """Return one side for each group of columns."""
         wanted = [name for group in groups for name in group]
         count = self.rows if rows is None else len(rows)
-        check_room(self.path, count * len(wanted) * _BYTES_PER_VALUE)
-        with foreign(self.path, "CSV"):
+        check_memory(self.path, count * len(wanted) * _BYTES_PER_VALUE)
+        with parsing(self.path, "CSV"):
             short = self._kept_records if self.quotes else self._kept_lines
             return self._table(wanted, short(self._places(wanted), rows), rows).pick(
                 groups, categorical
@@ -106,7 +106,7 @@ class LongTable:
     def pieces(self, group: list[str], categorical: Collection[str]) -> Iterator[Side]:
         """Yield columns of all rows, a block at a time."""
         places, first = self._places(group), 0
-        with foreign(self.path, "CSV"):
+        with parsing(self.path, "CSV"):
             for data, count in self._shortened(places):
                 numbers = np.arange(first, first + count)
                 yield from self._table(group, data, numbers).pick([group], categorical)
@@ -229,7 +229,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
             yield rest[:cut]
             rest = rest[cut + 1 :]
         elif len(rest) > _LONGEST_LINE:
-            raise DataError(f"{shown(path)} has a line of over 268 MB: is it a table?")
+            raise DataError(f"{show_path(path)} has a line of over 268 MB: is it a table?")
     if rest := rest.rstrip(b"\n "):
         yield rest
 

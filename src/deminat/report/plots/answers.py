@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...results import MIResult, Unit, nats_to
-from .names import shortened
+from .names import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "plot_carried",
+    "plot_concentration",
     "plot_methods",
     "plot_pointwise",
     "save_comparison",
@@ -36,7 +36,7 @@ def plot_pointwise(ax: "Axes", x: Any, y: Any, result: MIResult) -> None:
     bar.set_label("log ratio of the pair (nats)")
 
 
-def plot_carried(ax: "Axes", result: MIResult) -> None:
+def plot_concentration(ax: "Axes", result: MIResult) -> None:
     """Draw the share of the information that the pairs carry which tell most, and where half is."""
     carried = np.append(0.0, np.cumsum(-np.sort(-result.pointwise)))
     ax.set_xlabel(
@@ -84,13 +84,13 @@ def save_information(
         x, y = (np.asarray(side)[every] for side in pair or ())
         plot_pointwise(ax, x, y, replace(result, pointwise=result.pointwise[every]))
         ax.set(
-            xlabel=shortened(labels[0]),
-            ylabel=shortened(labels[1]),
+            xlabel=shorten(labels[0]),
+            ylabel=shorten(labels[1]),
             xscale=_scale(x),
             yscale=_scale(y),
         )
         ax.set_title("each pair, coloured by its log ratio")
-    plot_carried(curve, result)
+    plot_concentration(curve, result)
     curve.set_title(f"{result.mi:.3f} nats a pair, {result.n:,} pairs ({result.method})")
     figure.savefig(path, dpi=150, format=kind)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .names import shortened
+from .names import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ def save_heat_map(
     """
     from matplotlib.figure import Figure
 
-    lines, columns = ([shortened(name) for name in side] for side in names)
+    lines, columns = ([shorten(name) for name in side] for side in names)
     height, width = _extent(len(lines)), _extent(len(columns))
     beside, below = (_LETTER * max(map(len, side)) for side in (lines, columns))
     figure = Figure(figsize=(beside + width + 1.4, below + height + 0.4), layout="constrained")
@@ -120,4 +120,4 @@ def _draw_nodes(ax: "Axes", places: Mapping[str, Any], size: float) -> None:
                 "rotation": turn if abs(turn) <= 90 else turn - 180,
                 "rotation_mode": "anchor",
             }
-        ax.text(1.06 * x, 1.06 * y, shortened(name), fontsize=size, **how)
+        ax.text(1.06 * x, 1.06 * y, shorten(name), fontsize=size, **how)

@@ -14,11 +14,11 @@ from torch import Tensor
 from ...infomax import DeepInfoMax, DotCritic, Encoder, InfoMaxLoss
 from ...runtime.process import one_thread
 from ...runtime.rowstore import Cell, Row
-from ..paper.encoder import adam, step_of
+from ..paper.encoder import adam, training_step
 from .runner import Bench, mark
-from .speed import milliseconds, products
+from .speed import matrix_products, milliseconds
 
-__all__ = ["IMAGES"]
+__all__ = ["INFOMAX_STEP"]
 
 _BATCH, _PLACES = 64, 64
 _CONVOLUTIONS = ((3, 64, 32), (64, 128, 16), (128, 256, 8))  # channels in and out, width
@@ -41,7 +41,7 @@ def _time_round(cell: Cell) -> Row:
 def _deminat(units: int) -> Callable[[int], None]:
     torch.manual_seed(0)
     model = DeepInfoMax(Encoder(), DotCritic(units=units), InfoMaxLoss())
-    step = step_of(model, adam(model), torch.device("cpu"))
+    step = training_step(model, adam(model), torch.device("cpu"))
     images = torch.randint(256, (16 * _BATCH, 3, 32, 32), dtype=torch.uint8)
 
     def run(steps: int) -> None:
@@ -56,7 +56,7 @@ def _limit(units: int) -> Callable[[int], None]:
     of_places = [(places, 128, units), (places, units, units), (places, 128, units)]
     of_images = [(n, 64, units), (n, units, units), (n, 64, units)]
     encoder = [(n, 4096, 1024), (n, 1024, 64)]
-    multiply = products([(n, units, places), *of_places, *of_images, *encoder])
+    multiply = matrix_products([(n, units, places), *of_places, *of_images, *encoder])
     convolve = [_convolution(*shape) for shape in _CONVOLUTIONS]
 
     def run(steps: int) -> None:
@@ -104,7 +104,7 @@ def _verdict(rows: Sequence[Row]) -> list[str]:
 
 _CLOCKS = "limit", "deminat"
 
-IMAGES = Bench(
+INFOMAX_STEP = Bench(
     "a step of Deep InfoMax is near its convolutions and matrix products",
     _rounds,
     _time_round,

@@ -30,7 +30,7 @@ from ...runtime.rowstore import Cell, Row
 from ...tasks import get, names
 from .runner import Bench, mark
 
-__all__ = ["RULER"]
+__all__ = ["KNOWN_TASKS"]
 
 Group = tuple[Any, ...]
 
@@ -209,7 +209,7 @@ def _grouped(rows: Iterable[Row], *keys: str) -> dict[Group, list[Row]]:
     return groups
 
 
-RULER = {
+KNOWN_TASKS = {
     "bmi": Bench(
         "the default recipe is accurate on the forty tasks of the BMI benchmark",
         _bmi_cells,

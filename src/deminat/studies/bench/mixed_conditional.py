@@ -16,7 +16,7 @@ from ...runtime.rowstore import Cell, Row
 from ...tasks import labelled, mixed_tasks
 from .runner import Bench, mark
 
-__all__ = ["COLUMNS"]
+__all__ = ["MIXED_CONDITIONAL"]
 
 Array = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ def _verdict(rows: Sequence[Row], bar: float) -> list[str]:
     return lines
 
 
-COLUMNS = {
+MIXED_CONDITIONAL = {
     "mixed": Bench(
         "categories, counts and zeros are measured right",
         _mixed_cells,

@@ -19,9 +19,9 @@ from ..paper.consistency import run_on_images
 from ..paper.gaussian import run_gaussian
 from ..paper.longrun import run_longrun
 from .runner import Bench, mark
-from .speed import Layer, layers_of, milliseconds, products
+from .speed import Layer, matrix_products, milliseconds, mlp_layers
 
-__all__ = ["CELLS"]
+__all__ = ["PAPER_CELLS"]
 
 _COUPLINGS, _HIDDEN, _DIM = 3, 256, 20
 _CLOCKS = "limit_ms", "cell_ms"
@@ -65,10 +65,10 @@ def _on_noise(cell: Cell) -> list[Row]:
     return run_on_images(cell, *sets)
 
 
-_ALL_PAIRS = layers_of(64 * 64, 64)
+_ALL_PAIRS = mlp_layers(64 * 64, 64)
 TIMED = {
-    "demi(0.5)": _gaussian("demi(0.5)", 16_000, 5_000, layers_of(64)),
-    "mine": _gaussian("mine", 8_000, 2_500, layers_of(128)),
+    "demi(0.5)": _gaussian("demi(0.5)", 16_000, 5_000, mlp_layers(64)),
+    "mine": _gaussian("mine", 8_000, 2_500, mlp_layers(128)),
     "infonce": _gaussian("infonce", 3_200, 1_000, _ALL_PAIRS, truth=2.0),
     "gm": _gaussian("gm", 3_200, 1_000, _flows(64)),
     "longrun": _Timed(
@@ -116,7 +116,7 @@ def _time_cells(cell: Cell) -> Row:
 def _time_cell(training: str, draw: int) -> tuple[float, float]:
     keep_freed_memory()  # as sweeps do in each process
     timed = TIMED[training]
-    bare, some = products(timed.layers), max(1, timed.steps // 10)
+    bare, some = matrix_products(timed.layers), max(1, timed.steps // 10)
     with one_thread():
         bare(some)
         limit = milliseconds(bare, some)
@@ -149,7 +149,7 @@ def _median(rows: Sequence[Row], training: str, at_once: int, key: str) -> float
     return float(statistics.median(row[key] for row in _of(rows, training, at_once)))
 
 
-CELLS = Bench(
+PAPER_CELLS = Bench(
     "a cell of the paper's tables is near its matrix products, and two do not slow each other",
     _cells,
     _time_cells,

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...runtime.atomic import alone, replaced
+from ...runtime.atomic import exclusive, write_atomically
 from ...runtime.rowstore import Cell, Row
-from ...runtime.sweep import Sweep, matching, run_sweep
+from ...runtime.sweep import Sweep, filter_cells, run_sweep
 
-__all__ = ["Bench", "mark", "narrowed", "run_bench"]
+__all__ = ["Bench", "mark", "run_bench", "with_filter"]
 
 
 @dataclass(frozen=True)
@@ -59,18 +59,18 @@ def run_bench(
         **how: As of `run_sweep`.
     """
     sweep = Sweep(bench.cells(seeds), partial(_timed, bench.run, jobs))
-    with alone(out) if out else nullcontext():
+    with exclusive(out) if out else nullcontext():
         return run_sweep(sweep, _Table(out), jobs=jobs, **how)
 
 
-def narrowed(bench: Bench, only: Sequence[str]) -> Bench:
+def with_filter(bench: Bench, only: Sequence[str]) -> Bench:
     """Return the bench with those cells alone that match.
 
     Args:
         bench: What to narrow.
-        only: As of `matching`.
+        only: As of `filter_cells`.
     """
-    return replace(bench, cells=lambda seeds: matching(bench.cells(seeds), only))
+    return replace(bench, cells=lambda seeds: filter_cells(bench.cells(seeds), only))
 
 
 def mark(holds: bool) -> str:
@@ -103,7 +103,7 @@ class _Table:
         """Put rows at the end."""
         self.table += rows
         if self.path:
-            replaced(self.path, lambda draft: draft.write_text(_text(self.table), "utf-8"))
+            write_atomically(self.path, lambda draft: draft.write_text(_text(self.table), "utf-8"))
 
     def rows(self, cells: Sequence[Cell]) -> list[Row]:
         """Return the rows of some cells, in their order."""

@@ -30,7 +30,7 @@ from ...training.config import Training
 from ...training.loop import train
 from .runner import Bench, mark
 
-__all__ = ["SPEED", "Layer", "layers_of", "milliseconds", "products"]
+__all__ = ["SPEED", "Layer", "matrix_products", "milliseconds", "mlp_layers"]
 
 Layer = tuple[int, int, int]  # rows, inputs, outputs
 
@@ -45,7 +45,7 @@ def _rounds(seeds: Sequence[int]) -> list[Cell]:
 def _time_round(cell: Cell) -> Row:
     """Return the milliseconds that a step takes by each clock."""
     x, y = torch.randn(2, _ROWS, _DIM, generator=torch.Generator().manual_seed(cell["round"]))
-    limit = products(layers_of(2 * _BATCH))
+    limit = matrix_products(mlp_layers(2 * _BATCH))
     clocks = {"limit": limit, "deminat": _deminat(x, y), "plain": _plain(x, y)}
     with one_thread():
         for run in clocks.values():
@@ -74,14 +74,14 @@ def _verdict(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def layers_of(rows: int, first: int | None = None) -> list[Layer]:
+def mlp_layers(rows: int, first: int | None = None) -> list[Layer]:
     """Return the layers of the paper's critic on so many pairs, the first on fewer if told."""
     widths = pairwise([2 * _DIM, _HIDDEN, _HIDDEN, 1])
     heights = [first or rows, rows, rows]
     return [(n, i, o) for n, (i, o) in zip(heights, widths, strict=True)]
 
 
-def products(layers: Sequence[Layer]) -> Callable[[int], None]:
+def matrix_products(layers: Sequence[Layer]) -> Callable[[int], None]:
     """Return the matrix products of layers, forward and backward."""
     made = [(torch.randn(n, i), torch.randn(o, i), torch.randn(n, o)) for n, i, o in layers]
     room = [(torch.empty(o.shape), torch.empty(w.shape), torch.empty(a.shape)) for a, w, o in made]

@@ -18,7 +18,7 @@ from ...datasets import sachs
 from ...runtime.rowstore import Cell, Row
 from .runner import Bench, mark
 
-__all__ = ["WAITING"]
+__all__ = ["STARTUP"]
 
 _LOAD = [sys.executable, "-c", "import deminat.api"]
 
@@ -80,7 +80,7 @@ def _verdict(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-WAITING = Bench(
+STARTUP = Bench(
     "a first answer does not keep anyone waiting",
     _rounds,
     _waited,

@@ -32,12 +32,12 @@ from ...data.sample import as_sample
 from ...estimators.neural import Estimator
 from ...inference import Assessor, independence_test
 from ...inference.lower_bound import lower_bound
-from ...inference.sequential import chain
+from ...inference.sequential import sequential_parts
 from ...runtime.rowstore import Cell, Row
 from ...tasks import get
 from ...training.config import PAPER
 from .runner import Bench
-from .trust_verdicts import kept
+from .trust_verdicts import trust_verdicts
 
 __all__ = ["TRUST"]
 
@@ -243,7 +243,7 @@ def _bound(cell: Cell) -> Row:
         sample = as_sample(*task.sample(cell["n"], rng))
         seed = int(rng.integers(1 << 31))
         fit = replace(keen, seed=seed).cross_fit(sample, folds=2)
-        chained = [link.tables(seed) for link in chain(sample, seed)]
+        chained = [link.tables(seed) for link in sequential_parts(sample, seed)]
         each = lower_bound(fit.tables), lower_bound(fit.tables, chained)
         bounds.append(max(each))
         above += max(each) > task.mi
@@ -283,4 +283,6 @@ _RUNS: dict[str, Callable[[Cell], Row]] = {
 }
 
 
-TRUST = Bench("what comes with an estimate is as good as its word", _cells, _run, kept, runs=1)
+TRUST = Bench(
+    "what comes with an estimate is as good as its word", _cells, _run, trust_verdicts, runs=1
+)

@@ -8,13 +8,13 @@ import numpy as np
 from ...runtime.rowstore import Row
 from .runner import mark
 
-__all__ = ["kept"]
+__all__ = ["trust_verdicts"]
 
 _RANGE_GIVEN = (0.03, 0.08)
 _RANGE = (0.021, 0.079)  # of 500 runs at a level of 5%, but for one time in three hundred
 
 
-def kept(rows: Sequence[Row]) -> list[str]:
+def trust_verdicts(rows: Sequence[Row]) -> list[str]:
     """Return a line for each promise and case of the rows: was it kept?"""
     lines = []
     for promise in dict.fromkeys(row["promise"] for row in rows):

@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 
 from ...critics.networks import ConvCritic
 from ...data.sample import as_sample
-from ...data.transforms import AsIs
+from ...data.transforms import Identity
 from ...datasets import mnist
 from ...estimators.neural import Estimator
-from ...estimators.scores import read
+from ...estimators.scores import result_from_scores
 from ...objectives import DEMI, SMILE, InfoNCE, Objective
 from ...runtime.rowstore import Cell, Row
 from ...training.config import PAPER, Training
-from .recipe import FULL, check_precision, of_precision, trained_once
+from .recipe import FULL, check_precision, fit_once, precision_key
 
 __all__ = ["TESTS", "ConsistencyStudy", "ratios", "run_consistency", "run_on_images"]
 
@@ -92,7 +92,7 @@ class ConsistencyStudy:
                 "images": images,
                 "draw": draw,
                 "check": self.check,
-                **of_precision(self.precision),
+                **precision_key(self.precision),
             }
             for draw in range(self.reps)
             for training in self.trainings
@@ -115,16 +115,16 @@ def run_on_images(cell: Cell, train_images: Images, test_images: Images) -> list
     estimator = Estimator(
         objectives[0],
         critic=ConvCritic,
-        scaling=AsIs,
+        scaling=Identity,
         training=_training(cell, len(train[0])),
         start=None,
         seed=cell["draw"],
         correct=False,
     )
-    fitted = trained_once(estimator, train, cell.get("precision", FULL))
+    fitted = fit_once(estimator, train, cell.get("precision", FULL))
     scores = fitted.scores(as_sample(*held), cell["contrast"])
     seconds = round(time.perf_counter() - start, 2)
-    results = (read(objective, scores) for objective in objectives)
+    results = (result_from_scores(objective, scores) for objective in objectives)
     return [
         {
             **cell,

@@ -16,7 +16,15 @@ from torch import distributed
 from ...errors import DataError, TrainingError, printable
 from ...runtime.rowstore import Cell, Row
 
-__all__ = ["follow", "is_one_of_several", "leading", "led", "rank", "ranks", "together"]
+__all__ = [
+    "broadcast_runs",
+    "follow_leader",
+    "is_one_of_several",
+    "leader",
+    "process_group",
+    "rank",
+    "ranks",
+]
 
 Run = Callable[[Cell], list[Row]]
 
@@ -41,7 +49,7 @@ def _is_on() -> bool:
 
 
 @contextmanager
-def together(device: str) -> Iterator[str]:
+def process_group(device: str) -> Iterator[str]:
     """Join the other processes if torchrun started several; give the device of this one."""
     _check(device)
     if not is_one_of_several():
@@ -59,7 +67,7 @@ def together(device: str) -> Iterator[str]:
 
 
 @contextmanager
-def leading(run: Run) -> Iterator[Run]:
+def leader(run: Run) -> Iterator[Run]:
     """Give a run that the other processes join, and let them go at the end."""
     if ranks() == 1:
         yield run
@@ -75,14 +83,14 @@ def leading(run: Run) -> Iterator[Run]:
         _exchanged(None)
 
 
-def follow(run: Run) -> None:
+def follow_leader(run: Run) -> None:
     """Run what the first process runs, until it ends."""
     while (cell := _exchanged(None)) is not None:
         with suppress(DataError, TrainingError):  # which the first tells, and goes on
             run(cell)
 
 
-def led(action: Callable[[], None]) -> None:
+def broadcast_runs(action: Callable[[], None]) -> None:
     """Let the first process do something; if it cannot, none goes on as if it could."""
     error = None
     if rank() == 0:

@@ -31,11 +31,11 @@ from ...infomax.deep import CONV
 from ...infomax.probes import Probe, accuracy, encoded, probed, scaled
 from ...objectives import DEMI, JSD, MINE, SMILE, InfoNCE, Objective
 from ...runtime.rowstore import Cell, Row
-from ...runtime.sweep import tell
+from ...runtime.sweep import report_progress
 from .distributed import rank, ranks
 from .recipe import check_bfloat16
 
-__all__ = ["CRITICS", "DATASETS", "TRAINED", "EncoderRun", "adam", "objectives_of", "step_of"]
+__all__ = ["CRITICS", "DATASETS", "TRAINED", "EncoderRun", "adam", "objectives_of", "training_step"]
 
 # What is trained, and what is read off it; nothing of one that learns from labels. 1/64 is the
 # share of joint pairs among all pairs of a batch. MINE divides by the batch's own mean, as Deep
@@ -97,7 +97,7 @@ class EncoderRun:
             raise DataError(f"a batch of {cell['batch']} cannot be shared by {ranks()} processes")
         parallel = DistributedDataParallel(self.model) if several else self.model
         self.optimizer = adam(self.model)
-        self.step = step_of(parallel, self.optimizer, device, cell["precision"])
+        self.step = training_step(parallel, self.optimizer, device, cell["precision"])
 
     def train(self) -> None:
         """Train for one epoch."""
@@ -114,7 +114,7 @@ class EncoderRun:
             own = rows.chunk(ranks())[rank()]
             with_what = self._beside(labels[own], generator)
             losses.append(self.step(images[own], with_what))
-            tell((self.epoch + (i + 1) / len(batches)) / self.cell["epochs"])
+            report_progress((self.epoch + (i + 1) / len(batches)) / self.cell["epochs"])
         self.seconds = time.perf_counter() - start
         self.loss = float(torch.stack(losses).mean())
         if not math.isfinite(self.loss):
@@ -201,7 +201,7 @@ def adam(model: nn.Module) -> torch.optim.Adam:
     return torch.optim.Adam(model.parameters(), _RATE, fused=True)
 
 
-def step_of(
+def training_step(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     device: torch.device,

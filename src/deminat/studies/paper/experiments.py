@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import polars as pl
 
 from ...errors import DataError, printable
-from ...runtime.atomic import replaced
-from ...runtime.rowstore import Cell, Row, Store, key_of
-from ...runtime.sweep import Sweep, matching, run_sweep
+from ...runtime.atomic import write_atomically
+from ...runtime.rowstore import Cell, Row, SqliteStore, key_of
+from ...runtime.sweep import Sweep, filter_cells, run_sweep
 from .consistency import ConsistencyStudy, ratios, run_consistency
-from .figures import draw_consistency, draw_gaussian, draw_infomax, draw_longrun, place_of
+from .figures import draw_consistency, draw_gaussian, draw_infomax, draw_longrun, method_rank
 from .gaussian import GaussianStudy, run_gaussian
-from .infomax import InfoMaxStudy, named, run_infomax
+from .infomax import InfoMaxStudy, run_infomax, with_names
 from .longrun import LongRunStudy, run_longrun
 from .summaries import (
     consistency_setting,
@@ -73,7 +73,7 @@ class Experiment:
             raise DataError(f"scale must be above 0 and at most 1, got {given['scale']:g}")
         study = cast(Study, replace(cast(Any, self.study), **given))
         cells = {key_of(cell): cell for cell in study.cells()}  # at small scales some are equal
-        return Sweep(matching(list(cells.values()), only), self.run)
+        return Sweep(filter_cells(list(cells.values()), only), self.run)
 
     def alike(self, rows: Sequence[Row], cells: Sequence[Cell]) -> list[Row]:
         """Return the rows that may stand beside those of the cells."""
@@ -112,7 +112,7 @@ def run_paper(
         The rows of the figure.
     """
     path = folder / name
-    with Store.writing(path.with_name(f"{name}.sqlite")) as store:
+    with SqliteStore.writing(path.with_name(f"{name}.sqlite")) as store:
         _take_up(store, path.with_name(f"{name}.csv"), list(sweep.cells[0]))
         try:
             run_sweep(sweep, store, **how)
@@ -133,7 +133,7 @@ def read_rows(path: Path) -> list[Row]:
     return frame.to_dicts()
 
 
-def _take_up(store: Store, path: Path, keys: list[str]) -> None:
+def _take_up(store: SqliteStore, path: Path, keys: list[str]) -> None:
     """Put into a store what it does not have of a CSV file, all of it or nothing."""
     if not path.exists():
         return
@@ -166,7 +166,7 @@ def _write(experiment: Experiment, rows: list[Row], alike: list[Row], path: Path
         writers["png"] = lambda to: figure.savefig(to, format="png", dpi=150)
         writers["svg"] = lambda to: figure.savefig(to, format="svg")
     for suffix, write in writers.items():
-        replaced(path.with_name(f"{path.name}.{suffix}"), write)
+        write_atomically(path.with_name(f"{path.name}.{suffix}"), write)
 
 
 def _origins(rows: Sequence[Row]) -> str:
@@ -182,7 +182,7 @@ _MADE = "version", "torch", "machine"
 def _place(row: Row) -> tuple[Any, ...]:
     """Return what rows are sorted by: normal before cubic, much data before little."""
     setting = row.get("kind") == "cubic", row.get("d", 0), -row.get("n", 0)
-    place = place_of(row["method"]), row.get("truth", 0), row.get("t", 0)
+    place = method_rank(row["method"]), row.get("truth", 0), row.get("t", 0)
     return *setting, *place, row.get("draw", 0), row.get("epoch", 0), row.get("precision") or ""
 
 
@@ -206,6 +206,6 @@ EXPERIMENTS = {
         ratios,
     ),
     "infomax": Experiment(
-        InfoMaxStudy(), run_infomax, infomax_tables, draw_infomax, infomax_setting, named
+        InfoMaxStudy(), run_infomax, infomax_tables, draw_infomax, infomax_setting, with_names
     ),
 }

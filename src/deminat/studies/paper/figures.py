@@ -20,7 +20,7 @@ __all__ = [
     "draw_gaussian",
     "draw_infomax",
     "draw_longrun",
-    "place_of",
+    "method_rank",
 ]
 
 COLOURS = {  # of every method, in the order in which they are shown
@@ -247,10 +247,10 @@ def _panels(lines: int, columns: int) -> "tuple[Figure, list[list[Axes]]]":
 
 def _colours(rows: Sequence[Row]) -> dict[str, str]:
     """Return a colour for each method, always the same one."""
-    return {r["method"]: list(COLOURS.values())[place_of(r["method"])] for r in rows}
+    return {r["method"]: list(COLOURS.values())[method_rank(r["method"])] for r in rows}
 
 
-def place_of(method: str) -> int:
+def method_rank(method: str) -> int:
     """Return where a method stands among all; by its name alone, if its settings are unknown."""
     names = list(COLOURS)
     return names.index(method if method in COLOURS else method.partition("(")[0])
@@ -262,5 +262,5 @@ def _share_legend(figure: "Figure", panels: "Sequence[Axes]") -> None:
     for ax in panels:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    names = sorted(handles, key=place_of)
+    names = sorted(handles, key=method_rank)
     figure.legend([handles[name] for name in names], names, loc="outside right upper")

@@ -34,13 +34,13 @@ from ...data.sample import as_sample
 from ...estimators.flows import GM
 from ...estimators.neural import Estimator
 from ...estimators.registry import estimator_for
-from ...estimators.scores import read
+from ...estimators.scores import result_from_scores
 from ...objectives import CCMI, DEMI, MINE, SMILE, InfoNCE, Objective
 from ...results import MIResult
 from ...runtime.rowstore import Cell, Row
-from ...runtime.sweep import tell
+from ...runtime.sweep import report_progress
 from ...tasks import cubic, gaussian
-from .recipe import FULL, check_precision, of_precision, trained_once
+from .recipe import FULL, check_precision, fit_once, precision_key
 
 __all__ = ["HELD_OUT", "GaussianStudy", "run_gaussian"]
 
@@ -105,7 +105,7 @@ class GaussianStudy:
                 "truth": truth,
                 "draw": draw,
                 "training": training,
-                **of_precision(self.precision),
+                **precision_key(self.precision),
             }
             for draw in range(self.reps)
             for kind, d, n in self.settings
@@ -146,11 +146,11 @@ def _draw(cell: Cell) -> tuple[Pairs, Pairs]:
 def _trained(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
     objectives = _TRAINED[cell["training"]]
     estimator = cast(Estimator, estimator_for(objectives[0], "paper", seed=cell["draw"]))
-    fitted = trained_once(estimator, train, cell.get("precision", FULL))
+    fitted = fit_once(estimator, train, cell.get("precision", FULL))
     sample = as_sample(*held)
     k = fitted.scored_negatives() if isinstance(objectives[0], InfoNCE) else 1
     scores = fitted.scores(sample, k)
-    return [read(objective, scores) for objective in objectives]
+    return [result_from_scores(objective, scores) for objective in objectives]
 
 
 def _remembering(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
@@ -159,11 +159,11 @@ def _remembering(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
 
 def _flows(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
     flows = cast(GM, estimator_for("gm", "paper", seed=cell["draw"]))
-    return [trained_once(flows, train, cell.get("precision", FULL)).estimate(*held)]
+    return [fit_once(flows, train, cell.get("precision", FULL)).estimate(*held)]
 
 
 def _default(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
-    return [replace(estimate(*train, seed=cell["draw"], progress=tell), method="auto")]
+    return [replace(estimate(*train, seed=cell["draw"], progress=report_progress), method="auto")]
 
 
 def _plug_in(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:

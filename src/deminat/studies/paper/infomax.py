@@ -24,12 +24,12 @@ import torch
 from ...errors import DataError
 from ...runtime.process import one_thread
 from ...runtime.rowstore import Cell, Row
-from .distributed import led, ranks
+from .distributed import broadcast_runs, ranks
 from .encoder import CRITICS, DATASETS, TRAINED, EncoderRun, objectives_of
 from .figures import NORMALISED
 from .snapshots import Snapshots
 
-__all__ = ["InfoMaxStudy", "named", "run_infomax", "serving"]
+__all__ = ["InfoMaxStudy", "run_infomax", "training_for", "with_names"]
 
 _NOT_OF_A_CELL = {"trainings", "reps"}
 
@@ -90,7 +90,7 @@ class InfoMaxStudy:
         ]
 
 
-def serving(objective: str) -> str:
+def training_for(objective: str) -> str:
     """Return the training that serves an objective."""
     for training, objectives in TRAINED.items():
         if objective in (training, *(o.name for o in objectives)):
@@ -99,7 +99,7 @@ def serving(objective: str) -> str:
     return own.name
 
 
-def named(rows: list[Row]) -> list[Row]:
+def with_names(rows: list[Row]) -> list[Row]:
     """Return the rows with what sets a method apart from others under the same critic."""
     return [{**row, "method": _name(row)} for row in rows]
 
@@ -130,6 +130,6 @@ def run_infomax(cell: Cell, folder: Path | None = None, device: str = "cpu") -> 
             run.train()
             run.look(run.epoch)
             if kept is not None:
-                led(partial(kept.keep, run))
+                broadcast_runs(partial(kept.keep, run))
         trained = {"processes": ranks(), "device": torch.device(device).type}
         return [{**row, **trained} for row in run.rows]

@@ -24,7 +24,7 @@ from ...errors import TrainingError
 from ...objectives import DEMI, SMILE, Objective
 from ...runtime.process import one_thread
 from ...runtime.rowstore import Cell, Row
-from ...runtime.sweep import tell
+from ...runtime.sweep import report_progress
 from ...tasks import gaussian
 from ...training.analytic.gradients import all_pairs_loss
 from ...training.config import Training
@@ -114,7 +114,12 @@ def _curves(cell: Cell) -> tuple[list[int], list[list[float]]]:
         of_pairs = all_pairs_loss(critic, read_and_lose)
         steps_of = cell["steps"]
         history = train(
-            critic, lambda b: of_pairs(*b), _fresh(cell), steps_of, settings, progress=tell
+            critic,
+            lambda b: of_pairs(*b),
+            _fresh(cell),
+            steps_of,
+            settings,
+            progress=report_progress,
         )
     if history.restarts:  # the curve would be that of several trainings
         raise TrainingError("the loss was not finite")

@@ -11,9 +11,9 @@ from ...estimators.flows import GM
 from ...estimators.neural import Estimator
 from ...runtime.process import multiplies_bfloat16
 from ...runtime.rowstore import Cell
-from ...runtime.sweep import tell
+from ...runtime.sweep import report_progress
 
-__all__ = ["FULL", "check_bfloat16", "check_precision", "of_precision", "trained_once"]
+__all__ = ["FULL", "check_bfloat16", "check_precision", "fit_once", "precision_key"]
 
 Trained = TypeVar("Trained", Estimator, GM)
 
@@ -33,12 +33,12 @@ def check_bfloat16(precision: str) -> None:
         raise DataError("this processor cannot multiply in bfloat16: leave --precision out")
 
 
-def of_precision(precision: str) -> Cell:
+def precision_key(precision: str) -> Cell:
     """Return what a cell says of its precision: of the usual one nothing."""
     return {} if precision == FULL else {"precision": precision}
 
 
-def trained_once(
+def fit_once(
     estimator: Trained, train: tuple[NDArray[Any], NDArray[Any]], precision: str = FULL
 ) -> Trained:
     """Fit to training pairs, and refuse what is not the paper's recipe any more.
@@ -52,7 +52,7 @@ def trained_once(
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(_PRECISIONS[precision])
     try:
-        fitted = estimator.fit_sample(as_sample(*train), tell)
+        fitted = estimator.fit_sample(as_sample(*train), report_progress)
     finally:
         torch.set_float32_matmul_precision(before)
     if fitted.history_.restarts:

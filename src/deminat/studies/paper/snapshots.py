@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from ...persistence.serialise import pack, unpack
-from ...runtime.atomic import DRAFT, digest_of, replaced
+from ...runtime.atomic import DRAFT, sha256_of, write_atomically
 from ...runtime.rowstore import Cell, key_of
 from .distributed import ranks
 from .encoder import EncoderRun
@@ -42,10 +42,10 @@ class Snapshots:
     def keep(self, run: EncoderRun) -> None:
         """Write the state of a run, and forget those long before; the last alone at the end."""
         data = pack({"of": self._of, **run.state()})
-        path = self.folder / f"{self._stem}-{run.epoch:04d}-{digest_of(data)}{_END}"
-        replaced(path, lambda draft: draft.write_bytes(data))
+        path = self.folder / f"{self._stem}-{run.epoch:04d}-{sha256_of(data)}{_END}"
+        write_atomically(path, lambda draft: draft.write_bytes(data))
         so_far = pl.DataFrame(run.rows, infer_schema_length=None)
-        replaced(self.folder / f"{self._stem}.csv", so_far.write_csv)
+        write_atomically(self.folder / f"{self._stem}.csv", so_far.write_csv)
         kept = 1 if run.epoch == self.cell["epochs"] else _KEPT
         for old in [*self._files()[:-kept], *self.folder.glob(f"{self._stem}-*{DRAFT}")]:
             old.unlink(missing_ok=True)
@@ -68,7 +68,7 @@ class Snapshots:
 
     def _read(self, path: Path) -> dict[str, object]:
         data = path.read_bytes()
-        if not path.name.endswith(f"-{digest_of(data)}{_END}"):
+        if not path.name.endswith(f"-{sha256_of(data)}{_END}"):
             raise ValueError("its sha256 is not that of its name")
         told: dict[str, object] = unpack(data)
         if told["of"] != self._of:
@@ -87,4 +87,4 @@ class Snapshots:
     @property
     def _stem(self) -> str:
         name = re.sub(r"[^a-z0-9.=]+", "_", self.cell["training"]).strip("_")
-        return f"{name}-{self.cell['draw']}-{digest_of(self._of.encode())[:12]}"
+        return f"{name}-{self.cell['draw']}-{sha256_of(self._of.encode())[:12]}"

@@ -13,9 +13,9 @@ from typing import TypeGuard
 import torch
 from torch import Tensor, nn
 
-from ...critics.composed import StartedCritic
+from ...critics.composed import BaselineCritic
 from ...critics.networks import ConvCritic, MLPCritic, SeparableCritic
-from ...critics.scoring import all_pairs, batch_scores, parted
+from ...critics.scoring import all_pairs, batch_scores, split_table
 from ...data.pairs import Batch
 from ...objectives import Loss, Objective, training_loss
 from ..loop import Descent
@@ -56,13 +56,13 @@ def batch_loss(
 
 def all_pairs_loss(critic: nn.Module, loss: Loss) -> Callable[[Tensor, Tensor], Descent]:
     """Return a loss of all pairs of x (n, ...) and y (n, ...), as a function of both."""
-    by_hand = _table(critic, automatic(loss, parted)) if _is_as_built(critic) else None
+    by_hand = _table(critic, automatic(loss, split_table)) if _is_as_built(critic) else None
     return by_hand or (lambda x, y: loss(*all_pairs(critic, x, y)))
 
 
 def _taken_apart(critic: nn.Module) -> tuple[nn.Module, int]:
     """Return the bare critic, and how many of the last columns belong to a start."""
-    return (critic.critic, critic.columns) if type(critic) is StartedCritic else (critic, 0)
+    return (critic.critic, critic.columns) if type(critic) is BaselineCritic else (critic, 0)
 
 
 def _is_as_built(critic: nn.Module) -> TypeGuard[MLPCritic]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from ...critics.scoring import parted
+from ...critics.scoring import split_table
 from ...objectives import DEMI, MINE, Loss, Objective
 
 __all__ = ["ListSlopes", "Slopes", "automatic", "list_slopes", "table_slopes"]
@@ -41,7 +41,7 @@ def list_slopes(objective: Objective, loss: Loss) -> ListSlopes:
 def table_slopes(objective: Objective, loss: Loss) -> Slopes:
     """Return the slopes of scores (n, n), joint ones on the diagonal."""
     if not _is_written_out(objective):
-        return automatic(loss, parted)
+        return automatic(loss, split_table)
     return partial(_cross_entropy_of_table, objective)
 
 
