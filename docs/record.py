@@ -1,9 +1,9 @@
-"""Run the commands whose output the documentation shows, and keep what they print: `make outputs`.
+"""Run the commands whose output the documentation shows, and record the output: `make outputs`.
 
-A file of `docs/outputs` begins with its command, `$ deminat ...` or `$ python examples/...`; what
-follows is written anew. Figures and the report that the commands write are kept beside it. To
-run some only, name them: `python docs/record.py estimate test`. It takes minutes. The recording
-of `spikes` wants `s1_data.mat` in the folder that DEMINAT_DATA names.
+A file of `docs/outputs` begins with its command, `$ deminat ...` or `$ python examples/...`; the
+rest is overwritten. Figures and the report that the commands write are stored beside it. To run
+only some, name them: `python docs/record.py estimate test`. It takes minutes. `spikes` needs
+`s1_data.mat` in the folder that DEMINAT_DATA names.
 """
 
 import os
@@ -18,23 +18,23 @@ import deminat
 
 DOCS = Path(__file__).parent
 OUTPUTS = DOCS / "outputs"
-KEPT = "report.html", "demo/*.png", "pairs/heat_map.png"
+RECORDED = "report.html", "demo/*.png", "pairs/heat_map.png"
 
 
 def record(path: Path, folder: Path) -> None:
-    """Run the command of a file in a folder and write what it prints."""
+    """Run the command of a file in a folder and write its output to the file."""
     first = path.read_text(encoding="utf-8").splitlines()[0]
     program, *words = shlex.split(first.removeprefix("$ "))
     run = [sys.executable, *(["-m", "deminat"] if program == "deminat" else []), *words]
     done = subprocess.run(
         run, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
-    if done.returncode not in (0, 1):  # 1 says that a law of `deminat check` failed
+    if done.returncode not in (0, 1):  # 1: a law of `deminat check` failed
         sys.exit(f"{first}\n{done.stdout}")
     path.write_text(f"{first}\n{done.stdout}", encoding="utf-8")
-    for pattern in KEPT:
-        for made in folder.glob(pattern):
-            shutil.copy(made, OUTPUTS / made.name)
+    for pattern in RECORDED:
+        for file in folder.glob(pattern):
+            shutil.copy(file, OUTPUTS / file.name)
 
 
 def main(names: list[str]) -> None:

@@ -1,7 +1,7 @@
 """How much does the protein raf tell about mek? 7,466 human immune cells, Sachs et al. (2005).
 
-Run it: `python examples/raf_mek.py [FOLDER]`. It prints three estimates, saves a figure
-and a report to open in a browser.
+Run it: `python examples/raf_mek.py [FOLDER]`. It prints three estimates and saves a figure and a
+report to open in a browser.
 """
 
 import sys
@@ -20,7 +20,7 @@ def main(folder: Path) -> None:
     cells = cells.sample(fraction=1, shuffle=True, seed=0)  # the file is sorted by experiment
     raf, mek = cells.select(pl.col("raf", "mek").log())
 
-    print("estimating raf-mek by DEMI (5 critics, each scoring cells it never saw) ...", flush=True)
+    print("estimating raf-mek by DEMI (5 critics, each scores held-out cells) ...", flush=True)
     results = deminat.compare(raf, mek, methods=["demi", "ksg", "gaussian"], n_jobs=2)
     for result in results:
         print(result)

@@ -1,8 +1,9 @@
 """What do spikes tell about the movement of a hand, and when? 52 neurons, rows 50 ms apart.
 
-Run it: `python examples/spikes.py [FOLDER] [s1_data.mat]`; without a path the file is sought in the
-folder that DEMINAT_DATA names. Rows are a time series, so `order=True`: neighbours in time are
-never on both sides of a split. A shift says how many rows the velocity is ahead of the spikes.
+Run it: `python examples/spikes.py [FOLDER] [s1_data.mat]`. Without a path, the file is read from
+the folder that DEMINAT_DATA names. Rows are a time series, so `order=True`: neighbours in time are
+never split between training and scoring. A shift is the number of rows by which the velocity is
+later than the spikes.
 """
 
 import os
@@ -26,19 +27,19 @@ def main(folder: Path, path: Path) -> None:
     rows = min(ROWS, len(spikes) - 2 * FIRST)
     counts = spikes[FIRST : FIRST + rows, busy].astype(float)
 
-    found = []
+    results = []
     for shift in SHIFTS:
-        moved = velocity[FIRST + shift : FIRST + shift + rows]
-        result = deminat.estimate(counts, moved, order=True, preset="quick", folds=3)
-        found.append(result)
+        shifted = velocity[FIRST + shift : FIRST + shift + rows]
+        result = deminat.estimate(counts, shifted, order=True, preset="quick", folds=3)
+        results.append(result)
         print(f"velocity {50 * shift:+5} ms: {result}", flush=True)
 
     figure = Figure(figsize=(6, 3.6), layout="constrained")
     ax = figure.subplots()
     times = [50 * shift for shift in SHIFTS]
-    low, high = zip(*(result.interval for result in found), strict=True)
+    low, high = zip(*(result.interval for result in results), strict=True)
     ax.fill_between(times, low, high, alpha=0.25, label="95% intervals")
-    ax.plot(times, [result.mi for result in found], "o-", label="estimates")
+    ax.plot(times, [result.mi for result in results], "o-", label="estimates")
     ax.set_xlabel("velocity after the spikes (ms)")
     ax.set_ylabel(f"nats, {NEURONS} neurons and velocity")
     ax.legend()
@@ -48,5 +49,5 @@ def main(folder: Path, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    given = [Path(word) for word in sys.argv[1:]]
-    main(*given, *(Path("demo"), FILE)[len(given) :])
+    paths = [Path(word) for word in sys.argv[1:]]
+    main(*paths, *(Path("demo"), FILE)[len(paths) :])

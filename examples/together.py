@@ -1,8 +1,7 @@
 """Columns that matter only together: two of five, whose product has the sign of y.
 
-Run it: `python examples/together.py`. Looked at one by one, no column tells anything about y, so
-that scores of single columns rank them by chance. `MISelector` also asks what is lost without
-a column.
+Run it: `python examples/together.py`. No single column tells anything about y, so scores of single
+columns rank them at random. `MISelector` also estimates how much is lost without a column.
 """
 
 import numpy as np
@@ -16,7 +15,7 @@ N, TRAINING = 1_600, 800
 
 
 def main() -> None:
-    """Score columns in two ways, and see what a regression makes of the columns kept."""
+    """Score columns in two ways, and fit a regression on the columns that are selected."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(N, 5))
     y = np.sign(x[:, 1] * x[:, 4]) + 0.5 * rng.normal(size=N)
@@ -27,13 +26,13 @@ def main() -> None:
         model = make_pipeline(selector, KNeighborsRegressor(20))
         model.fit(x[:TRAINING], y[:TRAINING])
         explained = model.score(x[TRAINING:], y[TRAINING:])
-        kept = ", ".join(map(str, selector.get_support(indices=True)))
-        print(f"{name} keeps columns {kept}; they explain {explained:.0%} of the variance of y")
+        selected = ", ".join(map(str, selector.get_support(indices=True)))
+        print(f"{name} keeps columns {selected}; they explain {explained:.0%} of the variance of y")
 
     print("column  alone  lost without it (nats)  mutual_info_regression (nats)")
     for j, scores in enumerate(zip(together.alone_, together.lost_, alone.scores_, strict=True)):
-        told, lost, classical = (f"{score + 0.0:.3f}" for score in scores)
-        print(f"{j:6}  {told:>5}  {lost:>22}  {classical:>29}")
+        single, lost, classical = (f"{score + 0.0:.3f}" for score in scores)
+        print(f"{j:6}  {single:>5}  {lost:>22}  {classical:>29}")
 
 
 if __name__ == "__main__":

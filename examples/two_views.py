@@ -1,7 +1,7 @@
 """Two encoders that agree: what the left half of a digit tells about its right half.
 
-Run it: `python examples/two_views.py`. The encoders never see a label. They are trained to make
-the code of one half tell much about the code of the other; the digit is most of what they share.
+Run it: `python examples/two_views.py`. The encoders never see a label. They are trained so that the
+code of one half tells much about the code of the other. Most of what both share is the digit.
 """
 
 import torch
@@ -21,13 +21,13 @@ def encoder() -> nn.Module:
 
 
 def accuracy(codes: torch.Tensor, labels: torch.Tensor) -> float:
-    """Return how many test digits a linear classifier reads off the codes."""
+    """Return the accuracy of a linear classifier on the codes of test digits."""
     classifier = LogisticRegression(max_iter=2_000).fit(codes[:TRAINING], labels[:TRAINING])
     return float(classifier.score(codes[TRAINING:], labels[TRAINING:]))
 
 
 def main() -> None:
-    """Train two encoders, and see what was learnt."""
+    """Train two encoders, and print what they learnt."""
     torch.manual_seed(0)
     digits = load_digits()
     order = torch.randperm(len(digits.images))
@@ -43,7 +43,7 @@ def main() -> None:
         with torch.no_grad():
             u, v = of_left(left), of_right(right)
         if epoch % 10 == 0:
-            nats = loss_of.estimate(u[TRAINING:] @ v[TRAINING:].T)  # of digits not trained on
+            nats = loss_of.estimate(u[TRAINING:] @ v[TRAINING:].T)  # of held-out digits
             shown = f"{nats:6.2f} nats, digits read off both codes: "
             print(f"epoch {epoch:2}: {shown}{accuracy(torch.cat([u, v], dim=1), labels):.1%}")
         for rows in torch.randperm(TRAINING).split(BATCH):

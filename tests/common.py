@@ -8,7 +8,8 @@ import numpy as np
 
 from deminat import DEMI, GM, KSG, MINE, NWJ, Estimator, Gaussian, InfoNCE, MLPCritic, Standardize
 from deminat.estimators.flows import FLOW_AUTO
-from deminat.training.config import AUTO, EarlyStopping
+from deminat.training.config import AUTO
+from deminat.training.early_stopping import EarlyStopping
 
 QUICK = replace(AUTO, batch=64, steps=20, average=None, stopping=EarlyStopping(every=10))
 

@@ -1,6 +1,6 @@
 """An estimate in a process of its own, to be killed: python estimating.py FOLDER [JOBS].
 
-Each look takes a while, so that a kill finds it at work, and each fold that begins is logged.
+Each evaluation takes a while, so that a kill interrupts it, and each fold that begins is logged.
 """
 
 import json
@@ -17,7 +17,7 @@ FOLDS = 6
 
 
 class Slow:
-    """Takes its time, and says which folds are trained."""
+    """Waits at each evaluation, and logs which folds are trained."""
 
     def on_begin(self, fold, training):
         if training == 0:
@@ -42,10 +42,10 @@ def estimated(folder, callbacks=()):
     )
 
 
-def told(result):
-    """Return all bits of a result."""
+def all_bits(result):
+    """Return all that a result holds, to be compared exactly."""
     return {**result.to_dict(), "pointwise": result.pointwise.tobytes().hex()}
 
 
 if __name__ == "__main__":
-    print(json.dumps(told(estimated(sys.argv[1], [Slow()]))))  # noqa: T201
+    print(json.dumps(all_bits(estimated(sys.argv[1], [Slow()]))))  # noqa: T201

@@ -1,8 +1,8 @@
 """Malformed files, headers and arguments, by the thousand: `python tests/fuzzing.py 5000`.
 
-Each case is drawn by its number alone, so that one that fails can be tried again by itself. A case
-is good if it ends in an answer or in one printable line, within 20 seconds, and if none of the
-pickles among the files was ever loaded.
+Each case depends on its number only, so that a failed one can be repeated: `fuzz(1, number)`. A
+case passes if it ends in an answer or in one printable line within 20 seconds, and if none of the
+pickles among the files was loaded.
 """
 
 import io
@@ -24,12 +24,12 @@ import numpy as np
 import polars as pl
 from typer.testing import CliRunner
 
-from deminat.api import estimate  # now: torch takes seconds, and the first case would pay for them
+from deminat.api import estimate  # imports torch, which takes seconds, before the first case
 from deminat.cli import app
 from deminat.errors import DataError, TrainingError
 
 LIMIT = 20  # seconds
-TOLD = DataError, TrainingError, ValueError  # what the command line turns into one line
+EXPECTED = DataError, TrainingError, ValueError  # errors that the command line prints
 WORDS = [
     "a",
     "b",
@@ -75,8 +75,8 @@ OPTIONS = {
     "--report": ["out.html", "out.doc", "no/out.html"],
     "--method": ["gaussian", "ksg", "copula", "none"],
 }
-OF_ESTIMATE = {"--folds", "--budget", "--unit", "--pointwise", "--figure", "--report", "--method"}
-SHORT = {"LONG": 100, "BLOCK": 211}  # of text, so that little is long already
+ESTIMATE_ONLY = {"--folds", "--budget", "--unit", "--pointwise", "--figure", "--report", "--method"}
+SHORT = {"LONG": 100, "BLOCK": 211}  # limits of text, so that short files count as long
 BYTES = [
     b",",
     b"\n",
@@ -124,7 +124,7 @@ def mutated(data, draw):
 
 
 def seeds(folder, marker):
-    """Return good files of every kind, and pickles, by name."""
+    """Return valid files of every format, and pickles, by name."""
     folder.mkdir()
     values = np.random.default_rng(0).normal(size=(40, 2))
     frame = pl.DataFrame(values, schema=["a", "b"])
@@ -145,7 +145,7 @@ def seeds(folder, marker):
 
 
 def columns(path, draw):
-    """Return options that name what is there, most of the time."""
+    """Return options that name existing columns, most of the time."""
     if draw.random() < 0.15:
         return []
     archive = path.suffix in (".npz", ".h5")
@@ -164,7 +164,7 @@ def extras(draw, folder):
 
 
 def a_file(draw, originals, folder):
-    """Return the words for a file that was damaged."""
+    """Return the arguments for a damaged file."""
     name = draw.choice(list(originals))
     path = folder / f"m{Path(name).suffix}"
     path.write_bytes(mutated(originals[name], draw) if draw.random() < 0.7 else originals[name])
@@ -172,7 +172,7 @@ def a_file(draw, originals, folder):
 
 
 def a_header(draw, originals, folder):
-    """Return the words for text under a header of anything."""
+    """Return the arguments for text below a random header."""
     path = folder / "h.csv"
     names = [draw.choice([*WORDS, draw.randbytes(3).decode("latin-1")]) for _ in range(3)]
     odd = draw.choice([["0.5"], ["NA", ""], ["x", "1e400", "true", '"', "1,5"]])
@@ -185,7 +185,7 @@ def a_header(draw, originals, folder):
 
 
 def an_argument(draw, originals, folder):
-    """Return words that make little sense together."""
+    """Return arguments that do not go together."""
     names = ["s.csv", "s.npy", "s.parquet", "none.csv", "", ".", "/dev/null", "-", "--", "a\0.csv"]
     files = [
         str(folder.parent / "seeds" / n) if n[:1] == "s" else n for n in draw.choices(names, k=2)
@@ -194,7 +194,7 @@ def an_argument(draw, originals, folder):
 
 
 def a_folder(draw, originals, folder):
-    """Return the words for a folder of arrays of which some were damaged."""
+    """Return the arguments for a folder of arrays, some of them damaged."""
     rows = folder / "rows"
     rows.mkdir()
     count = draw.choice([0, 1, 40, 40, 41])
@@ -211,7 +211,7 @@ def a_folder(draw, originals, folder):
 
 
 def a_map(draw, originals, folder):
-    """Estimate from a mapped array of any kind; return what became of it."""
+    """Estimate from a mapped array of a random type."""
     path = folder / "map.bin"
     path.write_bytes(draw.randbytes(40 * 48))
     kinds = ["f8", "f4", "i8", "u1", "?", ">f8", "f2", "c16", "S8", "M8[s]"]
@@ -225,7 +225,7 @@ def a_map(draw, originals, folder):
 
 
 def run(number, originals, root):
-    """Try one case; return what became of it: `answer`, `refused`, or a fault in words."""
+    """Run one case; return its kind and its outcome: `answer`, `refused`, or a fault."""
     draw = random.Random(number)
     folder = root / "case"
     folder.mkdir()
@@ -240,29 +240,29 @@ def run(number, originals, root):
                 "deminat.data.files.text_stream", **(SHORT if is_long else {"LONG": 1 << 26})
             ),
         ):
-            fate = tried(kind, draw, originals, folder)
+            result = outcome(kind, draw, originals, folder)
     except TimeoutError:
-        fate = "hung"
+        result = "hung"
     finally:
         shutil.rmtree(folder)
     slow = time.perf_counter() - begun > LIMIT
-    return kind.__name__, "slow" if slow and fate in ("answer", "refused") else fate
+    return kind.__name__, "slow" if slow and result in ("answer", "refused") else result
 
 
-def tried(kind, draw, originals, folder):
-    """Return the fate of a case."""
+def outcome(kind, draw, originals, folder):
+    """Run one case; return `answer`, `refused`, or a fault."""
     if kind is a_map:
         try:
             kind(draw, originals, folder)
-        except TOLD as error:
-            return said(error)
+        except EXPECTED as error:
+            return judged(error)
         except TimeoutError:
             raise
         except Exception as error:
             return f"{type(error).__name__}: {error!s:.200}"
         return "answer"
     words = kind(draw, originals, folder)
-    few = not any(str(word) in OF_ESTIMATE for word in words)
+    few = not any(str(word) in ESTIMATE_ONLY for word in words)
     command = "test" if few and draw.random() < 0.3 else "estimate"
     words = [command, *map(str, words)]
     if command == "estimate" and "--method" not in words:
@@ -272,20 +272,20 @@ def tried(kind, draw, originals, folder):
         return "answer" if done.exit_code == 0 else "refused"
     if isinstance(done.exception, TimeoutError):
         raise done.exception
-    if isinstance(done.exception, TOLD):
-        return said(done.exception)
+    if isinstance(done.exception, EXPECTED):
+        return judged(done.exception)
     return f"{type(done.exception).__name__}: {done.exception!s:.200} <- {words!r:.600}"
 
 
-def said(error):
-    """Return whether an error is one line that a terminal can show."""
+def judged(error):
+    """Return `refused` if an error is one printable line, else a fault."""
     text = str(error)
     return "refused" if text and text.isprintable() else f"no plain line: {text!r:.200}"
 
 
 @contextmanager
 def timed():
-    """Raise a TimeoutError where a case takes too long."""
+    """Raise a TimeoutError if a case takes too long."""
 
     def stop(*_):
         raise TimeoutError
@@ -300,33 +300,33 @@ def timed():
 
 
 def fuzz(count, first=0):
-    """Try so many cases; return how many met each fate, and the faults by number."""
-    fates, faults = Counter(), {}
+    """Run cases; return the number of each outcome, and the faults by number."""
+    outcomes, faults = Counter(), {}
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         root = Path(name)
         marker = root / "executed"
         originals = seeds(root / "seeds", marker)
         for number in range(first, first + count):
-            kind, fate = run(number, originals, root)
-            fates[kind, fate if fate in ("answer", "refused") else "fault"] += 1
-            if fate not in ("answer", "refused"):
-                faults[number] = fate
+            kind, result = run(number, originals, root)
+            outcomes[kind, result if result in ("answer", "refused") else "fault"] += 1
+            if result not in ("answer", "refused"):
+                faults[number] = result
             if marker.exists():
                 faults[number] = "a pickle was loaded"
                 marker.unlink()
-    return fates, faults
+    return outcomes, faults
 
 
 if __name__ == "__main__":
     started = time.perf_counter()
     arguments = [int(word) for word in sys.argv[1:]] or [300]
-    fates, faults = fuzz(*arguments)
+    outcomes, faults = fuzz(*arguments)
     out = io.StringIO()
-    for (kind, fate), times in sorted(fates.items()):
-        print(f"{kind:12} {fate:8} {times}", file=out)
+    for (kind, result), times in sorted(outcomes.items()):
+        print(f"{kind:12} {result:8} {times}", file=out)
     for number, fault in faults.items():
         print(f"case {number}: {fault}", file=out)
-    print(f"{sum(fates.values())} cases, {len(faults)} faults", file=out)
+    print(f"{sum(outcomes.values())} cases, {len(faults)} faults", file=out)
     print(f"{time.perf_counter() - started:.0f} s", file=out)
     sys.stdout.write(out.getvalue())

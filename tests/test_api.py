@@ -29,7 +29,7 @@ from deminat.training.config import AUTO, PAPER
 
 TASK = gaussian(1, 0.7)
 X, Y = TASK.sample(600, seed=3)
-SHORT = Estimator(training=replace(AUTO, batch=128, steps=300), start=None)  # the network alone
+SHORT = Estimator(training=replace(AUTO, batch=128, steps=300), baseline=None)  # the network alone
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -46,9 +46,9 @@ def test_the_default_is_near_the_truth():
     assert len(result.diagnostics["fold_means"]) == 5
 
 
-def estimates_by_prior(start):
+def estimates_by_prior(baseline):
     objectives = DEMI(0.5), DEMI(0.1), DEMI(0.9), DEMI(0.25, draw=True)
-    methods = [Estimator(o, training=SHORT.training, start=start) for o in objectives]
+    methods = [Estimator(o, training=SHORT.training, baseline=baseline) for o in objectives]
     return [deminat.estimate(X, Y, method=m, folds=2) for m in methods]
 
 
@@ -106,7 +106,7 @@ def test_each_pair_is_scored_by_a_critic_that_never_saw_it():
         __call__ = staticmethod(lambda a: a)
 
     training = replace(QUICK, stopping=None, steps=100, negatives=1)
-    method = Estimator(DEMI(), Memory, Same, training, start=None)
+    method = Estimator(DEMI(), Memory, Same, training, baseline=None)
     assert deminat.estimate(X, Y, method=method, folds=3).mi == 0
     assert method.fit(X, Y).estimate(X, Y).mi > 0.9
 

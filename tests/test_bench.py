@@ -17,11 +17,16 @@ from deminat.estimators.flows import FlowRatio
 from deminat.estimators.registry import estimator_for
 from deminat.infomax import Encoder
 from deminat.runtime.environment import environment
-from deminat.studies.bench import BENCHES, run_bench, trust, with_filter
-from deminat.studies.bench import infomax_step as images
-from deminat.studies.bench import known_tasks as ruler
-from deminat.studies.bench import mixed_conditional as columns
-from deminat.studies.bench.known_tasks import _ALLOWED, _BMI_BARS
+from deminat.studies.bench import (
+    BENCHES,
+    infomax_step,
+    known_tasks,
+    mixed_conditional,
+    run_bench,
+    trust,
+    with_filter,
+)
+from deminat.studies.bench.known_tasks import _ALLOWED, _BMI_LIMITS
 from deminat.studies.bench.paper_cells import TIMED
 from deminat.studies.bench.runner import Bench
 from deminat.studies.bench.speed import _shifted
@@ -38,7 +43,7 @@ TOY = Bench(
 )
 
 
-def test_rows_are_written_as_they_come_and_taken_up_again(tmp_path):
+def test_rows_are_written_as_they_come_and_continued(tmp_path):
     out = tmp_path / "new" / "rows.csv"
     lengths = []
 
@@ -53,8 +58,8 @@ def test_rows_are_written_as_they_come_and_taken_up_again(tmp_path):
     rows = list(run_bench(TOY, range(4), out, jobs=1))
     assert [row["square"] for row in rows] == [0, 1, 4, 9]
     assert len(out.read_text().splitlines()) == 5
-    again = list(run_bench(TOY, range(4), out, jobs=1))
-    assert [row["seed"] for row in again] == [0, 1, 2, 3]
+    second = list(run_bench(TOY, range(4), out, jobs=1))
+    assert [row["seed"] for row in second] == [0, 1, 2, 3]
     assert len(out.read_text().splitlines()) == 5
 
 
@@ -72,10 +77,10 @@ def test_names_and_numbers_come_back_from_disk_as_they_were(tmp_path):
     out = tmp_path / "rows.csv"
     first = list(run_bench(NAMED, range(2), out, jobs=1))
     broken = replace(NAMED, run=None)  # nothing is left to run
-    again = list(run_bench(broken, range(2), out, jobs=1))
-    assert again == first
+    second = list(run_bench(broken, range(2), out, jobs=1))
+    assert second == first
     kinds = [str, int, float, int, float, int, str, str, str]
-    assert [type(v) for v in again[0].values()] == kinds
+    assert [type(v) for v in second[0].values()] == kinds
 
 
 def test_rows_of_floats_are_still_read(tmp_path):
@@ -100,8 +105,8 @@ def test_a_new_column_widens_the_file(tmp_path):
 def test_seconds_are_those_that_a_run_gives_or_those_it_took(tmp_path):
     own = replace(TOY, run=lambda cell: {"seconds": 12.345, "after": 1})
     (row,) = run_bench(own, [0], None, jobs=1)
-    told = {"seed": 0, "seconds": 12.35, "after": 1, "jobs": 1}
-    assert row == told | environment()  # rounded as 12.345 is stored
+    expected = {"seed": 0, "seconds": 12.35, "after": 1, "jobs": 1}
+    assert row == expected | environment()  # rounded as 12.345 is stored
     (row,) = run_bench(TOY, [0], None, jobs=1)
     assert 0 <= row["seconds"] < 60
 
@@ -165,7 +170,7 @@ def rows_of(name, **changed):
     if name == "alpha":
         return [{**ROWS[name][0], "alpha": 0.5}, {**row, "alpha": 0.9}]
     if name == "bmi":
-        return [{**row, "n": n} for n in _BMI_BARS]
+        return [{**row, "n": n} for n in _BMI_LIMITS]
     if name == "trust":
         return [{**row, "promise": promise} for promise in ("level", "copies", "groups", "bound")]
     if name == "highmi":
@@ -235,7 +240,7 @@ def test_the_layers_of_the_image_limit_are_those_of_the_model():
     assert row["images_per_second"] == pytest.approx(64e3 / row["deminat_ms"])
     encoder = Encoder()
     weights = [tuple(m.weight.shape) for m in encoder.modules() if isinstance(m, nn.Conv2d)]
-    assert weights == [(o, i, 4, 4) for i, o, _ in images._CONVOLUTIONS]
+    assert weights == [(o, i, 4, 4) for i, o, _ in infomax_step._CONVOLUTIONS]
     assert [encoder.hidden[0].weight.shape, encoder.last.weight.shape] == [(1024, 4096), (64, 1024)]
 
 
@@ -246,7 +251,7 @@ def test_cells_are_numbers_or_names_and_differ():
         assert all(isinstance(v, int | float | str) for cell in cells for v in cell.values())
 
 
-# The ruler
+# Known tasks
 
 
 def misses(name, rows):
@@ -284,7 +289,7 @@ def test_bmi_averages_absolute_errors_over_tasks_and_errors_over_seeds():
     assert "2 rows" in line
 
 
-def test_the_papers_preset_is_told_without_a_bar():
+def test_the_papers_preset_has_no_limit():
     (line,) = BENCHES["bmi"].verdict([{**RULED, "n": 1_000, "preset": "paper", "estimate": 9.0}])
     assert (
         line == "     paper, n=1000: mean absolute error 1.0000 nats, worst some by -1.0000, 1 rows"
@@ -302,7 +307,7 @@ def test_the_papers_preset_is_told_without_a_bar():
         ("independent", 0.0, 0.019, -0.021),
     ],
 )
-def test_families_have_their_bars(family, truth, held, missed):
+def test_families_have_their_limits(family, truth, held, missed):
     row = {**RULED, "n": 32_000, "family": family, "truth": truth}
     assert misses("highmi", [{**row, "estimate": held}]) == []
     assert misses("highmi", [{**row, "estimate": missed}]) == [family]
@@ -318,7 +323,7 @@ def test_one_row_that_overshoots_is_found():
     assert "seed 5, 10.810 for 10.000 nats" in BENCHES["highmi"].verdict(rows)[-1]
 
 
-def test_the_cells_of_the_ruler_are_tasks():
+def test_the_cells_are_known_tasks():
     families = {(c["family"], c["task"], c["n"]) for c in BENCHES["highmi"].cells([0])}
     counts = {f: sum(family == f for family, *_ in families) for f in _ALLOWED}
     assert counts == {
@@ -335,25 +340,25 @@ def test_the_cells_of_the_ruler_are_tasks():
         assert tasks.get(name).name == name
 
 
-def test_a_row_of_the_ruler_has_the_truth_and_the_oracle(monkeypatch):
+def test_a_row_has_the_truth_and_the_oracle(monkeypatch):
     seen = []
 
     def estimate(x, y, **options):
         seen.append((x, options))
         return MIResult(2.0, 0.5, len(x), "demi", np.full(len(x), 2.0))
 
-    monkeypatch.setattr(ruler, "estimate", estimate)
+    monkeypatch.setattr(known_tasks, "estimate", estimate)
     cell = {"task": "gaussian-1d-0nats", "n": 1_000, "seed": 3, "preset": "auto"}
     row, _, _ = (BENCHES["bmi"].run({**cell, "seed": seed}) for seed in (3, 3, 4))
     assert list(row) == ["estimate", "standard_error", "truth", "oracle", "seconds"]
     assert (row["estimate"], row["truth"], row["oracle"]) == (2.0, 0.0, 0.0)
-    (x, options), (again, _), (other, _) = seen
+    (x, options), (same, _), (other, _) = seen
     assert options == {"preset": "auto", "seed": 3, "n_jobs": 1}
-    assert np.array_equal(x, again)
+    assert np.array_equal(x, same)
     assert not np.array_equal(x, other)
 
 
-# Columns
+# Mixed and conditional
 
 
 @pytest.mark.parametrize("case", ["category-category", "mixed"])
@@ -364,7 +369,7 @@ def test_labels_are_given_as_categories(case, monkeypatch):
         seen.append((x, y))
         return MIResult(2.0, 0.5, len(x), "demi", np.full(len(x), 2.0))
 
-    monkeypatch.setattr(columns, "estimate", estimate)
+    monkeypatch.setattr(mixed_conditional, "estimate", estimate)
     row = BENCHES["mixed"].run({"case": case, "n": 1_000, "seed": 3})
     ((x, y),) = seen
     task = tasks.mixed_tasks()[case]
@@ -380,7 +385,7 @@ def test_a_conditional_row_has_its_exact_value(monkeypatch):
         mi = estimate(rest[:, : x.shape[1]], rest[:, x.shape[1] :], method="gaussian").mi
         return MIResult(mi, 0.5, len(x), "gaussian", np.full(len(x), mi))
 
-    monkeypatch.setattr(columns, "estimate", by_covariance)
+    monkeypatch.setattr(mixed_conditional, "estimate", by_covariance)
     for cell in BENCHES["conditional"].cells([0]):
         row = BENCHES["conditional"].run(cell)
         assert abs(row["estimate"] - row["truth"]) < 0.05
@@ -414,7 +419,7 @@ def promised(promise, **row):
         ("time", {"ratio": 1.9}, {"ratio": 2.1}),
     ],
 )
-def test_promises_are_kept_or_broken(promise, good, bad):
+def test_promises_hold_or_are_broken(promise, good, bad):
     assert all(line.startswith("ok") for line in promised(promise, **good))
     assert any(line.startswith("MISS") for line in promised(promise, **bad))
 
@@ -433,7 +438,8 @@ def test_batches_of_a_promise_are_added_up():
     "promise", ["level", "copies", "groups", "series", "power", "given", "bound"]
 )
 def test_every_promise_can_be_run(promise, monkeypatch):
-    monkeypatch.setitem(trust._HEADS, promise, (1, 2))
+    few = replace(trust._PROMISES[promise], batches=1, runs=2)
+    monkeypatch.setitem(trust._PROMISES, promise, few)
     cells = with_filter(BENCHES["trust"], [f"promise={promise}"]).cells([0])
     row = BENCHES["trust"].run({**cells[0], "n": 200})
     assert row["runs"] == 2

@@ -28,7 +28,8 @@ from deminat import (
 )
 from deminat.cli import app
 from deminat.tasks import gaussian, get
-from deminat.training.config import EarlyStopping, Training
+from deminat.training.config import Training
+from deminat.training.early_stopping import EarlyStopping
 from deminat.training.loop import train
 
 SMALL = partial(SeparableCritic, hidden=(16,), rank=4)
@@ -53,13 +54,13 @@ def steps_of(result):
 
 
 @pytest.mark.parametrize(
-    "start", [None, GaussianCopula.choose, "default"], ids=["none", "copula", "default"]
+    "baseline", [None, GaussianCopula.choose, "default"], ids=["none", "copula", "default"]
 )
 @pytest.mark.parametrize("critic", [SMALL, partial(MLPCritic, hidden=(16,))], ids=["stages", "mlp"])
-def test_a_budget_gives_an_answer_in_fewer_steps(pairs, critic, start):
+def test_a_budget_gives_an_answer_in_fewer_steps(pairs, critic, baseline):
     method = Estimator(critic=critic, training=LONG)
-    if start != "default":
-        method = replace(method, start=start)
+    if baseline != "default":
+        method = replace(method, baseline=baseline)
     free, limited = (
         estimate(*pairs, method=method, folds=2, budget=budget) for budget in (None, NO_TIME)
     )
@@ -131,10 +132,10 @@ def test_the_budget_is_shared_between_trainings(pairs, objectives, folds, expect
     left = []
 
     def spy(x, y, x_held, y_held, deadline):
-        """Note the seconds that a start may take: half of what a training has."""
+        """Note the seconds that a baseline may take: half of what a training has."""
         left.append(2 * (deadline - time.monotonic()))
 
-    methods = [Estimator(o, small, training=QUICK, start=spy) for o in objectives]
+    methods = [Estimator(o, small, training=QUICK, baseline=spy) for o in objectives]
     compare(*pairs, methods=[*methods, "ksg"], folds=folds, budget=100)
     trainings = len({o.trains_as for o in objectives})
     assert len(left) == folds * trainings
@@ -147,8 +148,8 @@ def test_a_training_is_shared_whatever_the_critic_is_made_by(pairs):
     fits = {}
     for budget in (None, 100):
         calls = fits.setdefault(budget, [])
-        start = partial(_noting, calls.append)
-        methods = [Estimator(o, SMALL, training=QUICK, start=start) for o in (DEMI(), JSD())]
+        baseline = partial(_noting, calls.append)
+        methods = [Estimator(o, SMALL, training=QUICK, baseline=baseline) for o in (DEMI(), JSD())]
         compare(*pairs, methods=methods, folds=2, budget=budget)
     assert len(fits[None]) == len(fits[100]) == 2
 
@@ -175,9 +176,9 @@ def test_a_fit_has_a_budget_of_its_own(pairs):
 def test_stages_share_what_is_left():
     """Where the first stage has no time, each stage still takes a step."""
     x, y = get("student-identity-5-5-2").sample(400, seed=0)
-    fitted = Estimator(critic=SMALL, training=LONG, budget=NO_TIME, start=None).fit(x, y)
-    stages = fitted.history_.chose.removeprefix("network on ").split(", ")
-    assert stages[0] == "lengths"
+    fitted = Estimator(critic=SMALL, training=LONG, budget=NO_TIME, baseline=None).fit(x, y)
+    stages = fitted.history_.recipe.removeprefix("network on ").split(", ")
+    assert stages[0] == "norms"
     assert fitted.history_.steps == len(stages)
 
 
@@ -229,7 +230,7 @@ def test_a_deadline_far_ahead_changes_the_walk_in_nothing():
     assert walk(3, None) == walk(3, time.monotonic() + 1e4)
 
 
-def test_a_walk_that_gains_nothing_ends_at_its_beginning():
+def test_a_walk_that_improves_nothing_ends_at_its_beginning():
     stopping = EarlyStopping(every=1, patience=6)
     at, history = walk(3, None, judged_by=-3, stopping=stopping)
     assert at == history.best_step == 0
@@ -251,7 +252,7 @@ def invoke(*words):
     return CliRunner().invoke(app, [str(w) for w in words])
 
 
-def test_the_command_line_has_a_budget_and_tells_the_recipe(table):
+def test_the_command_line_has_a_budget_and_reports_the_recipe(table):
     done = invoke("estimate", table, "--x", "raf", "--y", "mek", "--folds", 2, "--budget", 1)
     assert done.exit_code == 0
     assert len(done.stdout.splitlines()) == 1
@@ -260,7 +261,7 @@ def test_the_command_line_has_a_budget_and_tells_the_recipe(table):
     assert "recipe" not in done.stdout
 
 
-def test_the_recipe_of_a_method_without_one_is_not_told(table):
+def test_no_recipe_is_reported_for_a_method_without_one(table):
     done = invoke("estimate", table, "--x", "raf", "--y", "mek", "--method", "ksg", "--budget", 1)
     assert done.exit_code == 0
     assert "recipe:" not in done.stderr

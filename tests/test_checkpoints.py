@@ -15,13 +15,14 @@ import pytest
 
 import deminat
 from common import QUICK, QUICK_ESTIMATORS
-from deminat import DataError, Estimator, MLPCritic
+from deminat import DataError, Estimator, MLPCritic, Standardize
 from deminat.data.sample import as_sample
+from deminat.estimators.request import Request
 from deminat.persistence.checkpoints import fingerprint
 from deminat.runtime.atomic import exclusive
 from deminat.tasks import gaussian
 from deminat.training.callbacks import Recorder
-from estimating import FOLDS, estimated, told
+from estimating import FOLDS, all_bits, estimated
 
 KILLS = 2  # of one run; a fold is finished in between
 SCRIPT = Path(__file__).parent / "estimating.py"
@@ -50,7 +51,7 @@ def whole():
 
 
 def same(a, b):
-    return told(a) == told(b) and np.array_equal(a.log_ratio(X, Y), b.log_ratio(X, Y))
+    return all_bits(a) == all_bits(b) and np.array_equal(a.log_ratio(X, Y), b.log_ratio(X, Y))
 
 
 def test_what_is_finished_is_not_trained_again(tmp_path, whole):
@@ -99,7 +100,7 @@ def test_given_z_both_estimates_are_kept(tmp_path):
     next(tmp_path.glob("known-0-fold-0-*")).unlink()
     again, folds = trained(tmp_path, given=z, folds=2)
     assert folds == [0]
-    assert told(again) == told(first)
+    assert all_bits(again) == all_bits(first)
 
 
 @pytest.mark.parametrize(
@@ -144,16 +145,17 @@ def test_other_versions_are_refused(tmp_path, monkeypatch):
 
 
 def test_a_fingerprint_is_the_same_in_every_process():
-    class Objective:
+    class Own:
         def __init__(self, tau):
             self.tau = tau
 
-    sample = as_sample(X, Y)
-    of = {"a": [Objective(1), partial(MLPCritic, hidden=(3,)), QUICKLY, None, {"b": len}]}
-    first = fingerprint(sample, of)
-    assert " at 0x" not in str(first)
-    assert first == fingerprint(as_sample(X, Y), {"a": [Objective(1), *of["a"][1:]]})
-    assert first != fingerprint(sample, {"a": [Objective(2), *of["a"][1:]]})
+    def of(tau):
+        methods = [Own(tau), partial(MLPCritic, hidden=(3,)), QUICKLY, None, {"b": len}]
+        return fingerprint([as_sample(X, Y)], Request(methods))
+
+    assert " at 0x" not in str(of(1))
+    assert of(1) == of(1)
+    assert of(1) != of(2)
 
 
 def flipped(path):
@@ -217,12 +219,27 @@ def test_two_processes_do_not_share_a_checkpoint(tmp_path):
         estimate(tmp_path)
 
 
-def test_a_critic_of_ones_own_is_refused_before_it_is_trained(tmp_path):
-    heard = Recorder()
-    own = replace(QUICKLY, critic=lambda x, y: MLPCritic(x, y))
-    with pytest.raises(DataError, match="not of deminat"):
-        estimate(tmp_path, method=own, callbacks=[heard])
-    assert heard.events == []
+class Own(MLPCritic):
+    """A critic of a user's own."""
+
+
+def test_folds_of_a_critic_of_ones_own_are_read(tmp_path):
+    own = replace(QUICKLY, critic=Own)
+    first = estimate(tmp_path, method=own)
+    recorder = Recorder()
+    resumed = estimate(tmp_path, method=own, callbacks=[recorder])
+    assert recorder.events == []
+    assert np.array_equal(first.pointwise, resumed.pointwise)
+
+
+def test_a_scaling_of_ones_own_is_refused_before_it_is_trained(tmp_path):
+    class OwnScaling(Standardize):
+        pass
+
+    recorder = Recorder()
+    with pytest.raises(DataError, match="OwnScaling is not part of deminat"):
+        estimate(tmp_path, method=replace(QUICKLY, scaling=OwnScaling), callbacks=[recorder])
+    assert recorder.events == []
 
 
 def started(folder, log):
@@ -263,7 +280,7 @@ def test_kills_at_random_moments_change_nothing(tmp_path, run):
     with started(folder, log) as process:
         out, error = process.communicate(timeout=300)
     assert process.returncode == 0, error
-    assert json.loads(out) == json.loads(json.dumps(told(estimated(None))))
+    assert json.loads(out) == json.loads(json.dumps(all_bits(estimated(None))))
     again = lines(log)[before:]
     assert len(again) == FOLDS - len(kept) < FOLDS
     assert len(lines(log)) <= FOLDS + KILLS  # at most the one in the making is lost

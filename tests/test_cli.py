@@ -1,4 +1,4 @@
-"""The command line as a user meets it: real files, real processes, exit codes, two streams."""
+"""The command line: real files, real processes, exit codes, stdout and stderr."""
 
 import json
 import os
@@ -17,23 +17,22 @@ from typer.testing import CliRunner
 
 from deminat.cli import app
 from deminat.cli.inputs import scan_sides
-from deminat.cli.options import Method
 from deminat.errors import DataError
-from deminat.estimators.registry import METHODS
+from deminat.estimators.registry import METHODS, PRESETS
 from deminat.tasks import gaussian
 
 DEMINAT = Path(sys.executable).with_name("deminat")
 
 
 def run(*words, **options):
-    """Run the real command; everything but its exit code is for the caller to judge."""
+    """Run the real command in a process of its own."""
     return subprocess.run(
         [DEMINAT, *map(str, words)], capture_output=True, text=True, timeout=120, **options
     )
 
 
 def invoke(*words):
-    """Run a command in this process: faster, for what needs no process of its own."""
+    """Run a command in this process, which is faster."""
     return CliRunner().invoke(app, [str(w) for w in words])
 
 
@@ -56,25 +55,27 @@ def test_one_line_of_data_on_stdout(table):
 
 
 @pytest.mark.parametrize(
-    ("words", "variable", "asked"), [((), None, -1), ((), "3", 3), (("--jobs", "2"), "3", 2)]
+    ("words", "variable", "expected"), [((), None, -1), ((), "3", 3), (("--jobs", "2"), "3", 2)]
 )
-def test_processes_are_as_many_as_cores_unless_told(table, monkeypatch, words, variable, asked):
+def test_one_process_per_core_by_default(table, monkeypatch, words, variable, expected):
     seen = []
     monkeypatch.setattr("deminat.api.compare", lambda *a, n_jobs, **k: seen.append(n_jobs) or [])
     monkeypatch.delenv("DEMINAT_JOBS", raising=False)
     if variable:
         monkeypatch.setenv("DEMINAT_JOBS", variable)
     assert invoke("estimate", table, "--x", "raf", "--y", "mek", *words).exit_code == 0
-    assert seen == [asked]
+    assert seen == [expected]
 
 
-@pytest.mark.parametrize(("closed", "told"), [("2>&-", True), (">&-", False), (">&- 2>&-", False)])
-def test_closed_streams_do_no_harm(table, closed, told):
+@pytest.mark.parametrize(
+    ("closed", "printed"), [("2>&-", True), (">&-", False), (">&- 2>&-", False)]
+)
+def test_closed_streams_do_no_harm(table, closed, printed):
     words = f"'{sys.executable}' -m deminat estimate '{table}' --x raf --y mek --method gaussian"
     done = subprocess.run(["sh", "-c", f"{words} {closed}"], capture_output=True, text=True)
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
-    assert (" nats " in done.stdout) == told
+    assert (" nats " in done.stdout) == printed
 
 
 def test_bits_and_json_agree_with_nats(table):
@@ -117,8 +118,8 @@ def test_a_trained_method_runs_and_its_seed_decides(tmp_path):
     x, y = gaussian(1, 1.0).sample(40, seed=0)
     np.savez(tmp_path / "few.npz", x=x, y=y)
     words = "estimate", tmp_path / "few.npz", "--preset", "paper", "--folds", "2", "--json"
-    first, again, other = (invoke(*words, "--seed", s).stdout for s in (1, 1, 2))
-    assert first == again != other
+    first, second, other = (invoke(*words, "--seed", s).stdout for s in (1, 1, 2))
+    assert first == second != other
     assert json.loads(first)["method"] == "demi"
 
 
@@ -146,7 +147,7 @@ def test_bad_input_is_one_line_and_exit_code_2(words, message, table):
 def test_an_unknown_method_is_refused_with_the_list(table):
     done = run("estimate", table, "--x", "raf", "--y", "mek", "--method", "dmei")
     assert done.returncode == 2
-    assert "'demi'" in done.stderr
+    assert "not one of demi, jsd" in " ".join(done.stderr.replace("│", " ").split())
 
 
 def test_missing_values_are_refused_or_omitted(tmp_path):
@@ -187,21 +188,21 @@ def test_doctor_finds_this_installation_sound():
     assert "torch" in done.stdout
 
 
-def test_the_bench_goes_on_after_its_rows(tmp_path):
+def test_a_bench_resumes_after_its_rows(tmp_path):
     out = tmp_path / "speed.csv"
     first = run("bench", "speed", "--runs", 1, "--out", out, "--json")
     assert first.returncode == 0, first.stderr
-    again = run("bench", "speed", "--runs", 2, "--out", out, "--json")
-    (kept,), rows = json.loads(first.stdout), json.loads(again.stdout)
-    assert rows[0] == pytest.approx(kept)
+    second = run("bench", "speed", "--runs", 2, "--out", out, "--json")
+    (row,), rows = json.loads(first.stdout), json.loads(second.stdout)
+    assert rows[0] == pytest.approx(row)
     assert len(rows) == 2
-    assert "of the limit" in again.stderr
+    assert "of the limit" in second.stderr
     assert run("bench", "nothing").returncode == 2
 
 
 @pytest.fixture
-def quick_ruler(monkeypatch):
-    """The ruler with the oracle, off by .01, in place of an estimate."""
+def oracle_bench(monkeypatch):
+    """Replace the estimates of two benchmarks by the true value plus 0.01."""
     from deminat.studies.bench import BENCHES
     from deminat.tasks import get
 
@@ -213,7 +214,7 @@ def quick_ruler(monkeypatch):
         monkeypatch.setitem(BENCHES, name, replace(BENCHES[name], run=run))
 
 
-def test_a_bench_is_narrowed_and_drawn(tmp_path, quick_ruler):
+def test_a_bench_is_narrowed_and_drawn(tmp_path, oracle_bench):
     out, figure = tmp_path / "bmi.csv", tmp_path / "bmi.png"
     words = ["bench", "bmi", "--jobs", 1, "--runs", 2, "--only", "preset=auto", "--only", "n=*000"]
     words += ["--only", "task=1v1-n*", "--out", out, "--figure", figure]
@@ -224,13 +225,13 @@ def test_a_bench_is_narrowed_and_drawn(tmp_path, quick_ruler):
     assert len(rows) == 6
     assert figure.stat().st_size > 5_000
     assert "ok   auto, n=10000: mean absolute error 0.0100 nats" in done.stderr
-    again = invoke(*words)
+    second = invoke(*words)
     assert len(out.read_text().splitlines()) == 7
-    assert again.stdout.splitlines()[0].split()[:4] == ["task", "n", "seed", "preset"]
-    assert " 10000 " in again.stdout
+    assert second.stdout.splitlines()[0].split()[:4] == ["task", "n", "seed", "preset"]
+    assert " 10000 " in second.stdout
 
 
-def test_high_information_is_drawn_by_family(tmp_path, quick_ruler):
+def test_high_information_is_drawn_by_family(tmp_path, oracle_bench):
     figure = tmp_path / "highmi.svg"
     words = "--runs", 1, "--only", "family=tre", "--only", "family=independent", "--figure", figure
     done = invoke("bench", "highmi", "--jobs", 1, *words)
@@ -263,8 +264,8 @@ def test_independence_is_tested_from_a_file(table):
     done = invoke("test", table, "--x", "raf", "--y", "mek")
     assert done.exit_code == 0
     assert done.stdout.startswith("p < 0.001  n=300  999 permutations")
-    told = json.loads(invoke("test", table, "--x", "raf", "--y", "mek", "--json").stdout)
-    assert told["p_value"] < 0.001
+    printed = json.loads(invoke("test", table, "--x", "raf", "--y", "mek", "--json").stdout)
+    assert printed["p_value"] < 0.001
 
 
 def test_groups_and_order_are_columns(tmp_path):
@@ -283,7 +284,7 @@ def test_groups_and_order_are_columns(tmp_path):
     assert done.exit_code == 0
 
 
-def test_rows_whose_order_means_nothing_may_be_sorted(tmp_path):
+def test_order_none_ignores_similarity_of_adjacent_rows(tmp_path):
     rng = np.random.default_rng(0)
     x = np.sort(rng.normal(size=200))
     pl.DataFrame({"x": x, "y": x + rng.normal(size=200)}).write_csv(tmp_path / "sorted.csv")
@@ -308,7 +309,8 @@ def test_groups_of_two_files_are_refused(tmp_path):
 
 
 def test_methods_are_those_of_the_library():
-    assert [m.value for m in Method] == list(METHODS)
+    help_text = run("estimate", "--help").stdout
+    assert all(name in help_text for name in (*METHODS, *PRESETS))
 
 
 def test_version_and_help_answer():
@@ -375,12 +377,12 @@ def refusal(*words):
 )
 def test_a_second_column_is_not_a_file(table, words, says):
     message = refusal("estimate", *(w.format(table=table) for w in words))
-    assert message == f"'mek' is no file; name several columns as {says}"
+    assert message == f"there is no file 'mek'; if it is a column, write {says}"
 
 
 @pytest.fixture
 def identified(tmp_path):
-    """Sixty rows: an identifier, a category, and names of which one is there twice."""
+    """Return a folder of tables: an identifier, a category, and names with one repetition."""
     names = [f"p{i}" for i in range(60)]
     columns = {"id": names, "kind": ["a", "b", "c"] * 20, "almost": [*names[:-1], "p0"]}
     frame = pl.DataFrame({**columns, "v": np.random.default_rng(0).normal(size=60)})
@@ -399,7 +401,7 @@ def test_an_identifier_is_no_category(identified, monkeypatch, name, long):
     words = "--x", "v", "--method", "ksg", "--categorical", "id,kind,almost"
     for side in ("id", "kind,id"):
         message = refusal("estimate", identified / name, *words, "--y", side)
-        assert "every value of column 'id' occurs once (60 were looked at)" in message
+        assert "every value of column 'id' occurs once (60 values checked)" in message
         assert "is it an identifier?" in message
     for side in ("kind", "almost"):
         done = invoke("estimate", identified / name, *words, "--y", side)
@@ -412,7 +414,7 @@ def test_what_may_occur_once(identified):
     assert done.exit_code == 0, done.exception
     words = "--x", "v", "--y", "id", "--categorical", "id"
     assert "identifier" not in str(invoke("test", identified / "few.csv", *words).exception)
-    scan_sides(identified / "t.csv", None, "v", "id", "id", scored=True)
+    scan_sides(identified / "t.csv", None, "v", "id", "id", scoring=True)
 
 
 def test_a_category_with_a_comma_in_its_name_is_declared(tmp_path):
@@ -427,7 +429,7 @@ def test_a_category_with_a_comma_in_its_name_is_declared(tmp_path):
 @pytest.mark.parametrize("name", ["nodir/s.csv", "s.txt", "s.csv/"])
 def test_the_place_of_scores_is_checked_first(tmp_path, monkeypatch, name):
     (tmp_path / "s.csv").mkdir()
-    monkeypatch.setattr("deminat.persistence.saved_run.load", lambda *_: pytest.fail("was at work"))
+    monkeypatch.setattr("deminat.persistence.saved_run.load", lambda *_: pytest.fail("loaded"))
     message = refusal("score", tmp_path, tmp_path / "new.csv", "--out", tmp_path / name)
     assert name.rstrip("/") in message
     assert ".new" not in message

@@ -1,4 +1,4 @@
-"""Runs that are saved, go on after signals, and score new rows, as a user meets them."""
+"""Saved runs on the command line: saving, resuming after signals, scoring new rows."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def invoke(*words):
 
 
 def refused(done, *words):
-    """Check that a command ended with an error that a user can mend."""
+    """Check that a command ended with an error that the user can fix."""
     assert isinstance(done.exception, deminat.DataError), done.output
     assert done.stdout == ""
     for word in words:
@@ -36,7 +36,7 @@ def refused(done, *words):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A table, new rows in several ways, and a run."""
+    """Return a folder with a table, several files of new rows, and a saved run."""
     folder = tmp_path_factory.mktemp("runs")
     x, y = gaussian(2, 1.0).sample(200, seed=0)
     kinds = np.array(["p", "q", "r"])[np.digitize(x[:, 1], [-0.5, 0.5])]
@@ -53,11 +53,11 @@ def folder(tmp_path_factory):
         "estimate", folder / "cells.csv", *words, "--method", "copula", "--save", folder / "run"
     )
     assert done.exit_code == 0, done.output
-    assert f"saved: {folder / 'run'}" in done.stderr
+    assert f"saved run: {folder / 'run'}" in done.stderr
     return folder
 
 
-def test_a_saved_run_is_the_answer(folder):
+def test_a_saved_run_holds_the_result(folder):
     result = deminat.load(folder / "run")
     assert result.method == "copula"
     assert result.n == 200
@@ -67,15 +67,17 @@ def test_a_saved_run_is_the_answer(folder):
 def test_new_rows_are_scored_by_the_columns_of_the_run(folder):
     done = invoke("score", folder / "run", folder / "new.csv")
     assert done.exit_code == 0, done.output
-    told = json.loads(invoke("score", folder / "run", folder / "new.csv", "--json").stdout)
+    printed = json.loads(invoke("score", folder / "run", folder / "new.csv", "--json").stdout)
     new = pl.read_csv(folder / "new.csv")
     x = new.select("raf, p", pl.col("kind").cast(pl.Enum(["p", "q", "r"])))
     scores = deminat.load(folder / "run").log_ratio(x, new["mek"])
-    assert told["log_ratio"] == scores.tolist()
-    assert told["mean"] == pytest.approx(scores.mean())
-    assert told["standard_error"] == pytest.approx(scores.std(ddof=1) / 15**0.5)
-    assert (told["n"], told["unit"]) == (15, "nats")
-    assert done.stdout == (f"{scores.mean():.3f} nats  s.e. {told['standard_error']:.3f}  n=15\n")
+    assert printed["log_ratio"] == scores.tolist()
+    assert printed["mean"] == pytest.approx(scores.mean())
+    assert printed["standard_error"] == pytest.approx(scores.std(ddof=1) / 15**0.5)
+    assert (printed["n"], printed["unit"]) == (15, "nats")
+    assert done.stdout == (
+        f"{scores.mean():.3f} nats  s.e. {printed['standard_error']:.3f}  n=15\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["scores.csv", "scores.parquet"])
@@ -86,18 +88,18 @@ def test_scores_are_written(folder, tmp_path, name):
     frame = pl.read_csv(out) if name.endswith("csv") else pl.read_parquet(out)
     assert frame["row"].to_list() == list(range(15))
     assert frame["log_ratio"].to_list() == json.loads(done.stdout)["log_ratio"]
-    assert f"scores: {out}" in done.stderr
+    assert f"wrote scores: {out}" in done.stderr
 
 
 def test_other_names_may_be_given_for_the_columns(folder):
-    asked = "score", folder / "run"
-    expected = invoke(*asked, folder / "new.csv").stdout
+    command = "score", folder / "run"
+    expected = invoke(*command, folder / "new.csv").stdout
     words = "--x", "RAF,kind"
-    renamed = invoke(*asked, folder / "renamed.csv", *words)
+    renamed = invoke(*command, folder / "renamed.csv", *words)
     assert renamed.stdout == expected
-    assert "note: RAF stands for raf, p of the run" in renamed.stderr
-    refused(invoke(*asked, folder / "renamed.csv"), "no column 'raf, p'")
-    refused(invoke(*asked, folder / "new.csv", "--x", "akt"), "the fit had raf, p, kind=p")
+    assert "note: column RAF is used as raf, p of the run" in renamed.stderr
+    refused(invoke(*command, folder / "renamed.csv"), "no column 'raf, p'")
+    refused(invoke(*command, folder / "new.csv", "--x", "akt"), "the fit had raf, p, kind=p")
 
 
 def test_levels_may_be_missing_but_not_new(folder):
@@ -108,13 +110,13 @@ def test_levels_may_be_missing_but_not_new(folder):
 
 
 def test_missing_values_have_no_score(folder, tmp_path):
-    asked = "score", folder / "run", folder / "gaps.csv"
-    refused(invoke(*asked), "NaN or inf", "--nan omit")
+    command = "score", folder / "run", folder / "gaps.csv"
+    refused(invoke(*command), "NaN or inf", "--nan omit")
     out = tmp_path / "scores.csv"
-    done = invoke(*asked, "--nan", "omit", "--json", "--out", out)
-    told = json.loads(done.stdout)
-    assert told["log_ratio"].count(None) == 15 - told["n"] > 0
-    assert pl.read_csv(out)["log_ratio"].null_count() == 15 - told["n"]
+    done = invoke(*command, "--nan", "omit", "--json", "--out", out)
+    printed = json.loads(done.stdout)
+    assert printed["log_ratio"].count(None) == 15 - printed["n"] > 0
+    assert pl.read_csv(out)["log_ratio"].null_count() == 15 - printed["n"]
     assert "rows held NaN or inf and have no score" in done.stderr
 
 
@@ -149,7 +151,7 @@ def test_given_z_is_scored(folder, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--resume"], "--resume goes on with a run that --save keeps"),
+        (["--resume"], "--resume needs the folder of the run"),
         (["--save", "{run}", "--method", "ksg", "--method", "gaussian"], "--method once"),
         (["--save", "{folder}"], "holds something else"),
         (["--save", "{folder}/cells.csv"], "cannot write to"),
@@ -168,14 +170,14 @@ def test_what_cannot_be_scored_is_refused(folder, tmp_path):
     assert "cannot write" in str(done.exception)
 
 
-def test_signals_end_a_run_that_goes_on_as_if_nothing_had_been(tmp_path):
+def test_a_run_resumed_after_signals_gives_the_same_result(tmp_path):
     x, y = gaussian(3, 1.0).sample(1_500, seed=0)
     np.savez(tmp_path / "data.npz", x=x, y=y)
     words = ["estimate", "data.npz", "--preset", "paper", "--folds", "6", "--save", "my run"]
-    kept = tmp_path / "my run" / "checkpoint"
+    checkpoint = tmp_path / "my run" / "checkpoint"
     resume = f"deminat {shlex.join(words)} --resume"
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-        before = len(list(kept.glob("*.safetensors")))
+        before = len(list(checkpoint.glob("*.safetensors")))
         process = subprocess.Popen(
             [DEMINAT, *words],
             cwd=tmp_path,
@@ -185,24 +187,24 @@ def test_signals_end_a_run_that_goes_on_as_if_nothing_had_been(tmp_path):
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         deadline = time.monotonic() + 240
-        while len(list(kept.glob("*.safetensors"))) == before and process.poll() is None:
+        while len(list(checkpoint.glob("*.safetensors"))) == before and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(number)
         out, err = process.communicate(timeout=120)
         assert process.returncode == code, err
         assert out == ""
-        assert err.splitlines() == ["interrupted", f"to go on: {resume}"]
+        assert err.splitlines() == ["interrupted", f"to resume: {resume}"]
         words = shlex.split(resume)[1:]
     in_folder = [str(tmp_path / "my run") if w == "my run" else w for w in words]
     in_folder[1] = str(tmp_path / "data.npz")
     refused(invoke(*in_folder[:-1]), "holds an unfinished run: add --resume")
-    assert 0 < len(list(kept.glob("*.safetensors"))) < 6
+    assert 0 < len(list(checkpoint.glob("*.safetensors"))) < 6
     done = invoke(*in_folder, "--json")
     assert done.exit_code == 0, done.output
     whole = deminat.estimate(x, y, preset="paper", folds=6)
     assert json.loads(done.stdout) == whole.to_dict()
-    assert not kept.exists()
+    assert not checkpoint.exists()
     folds = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "my run" / "folds").glob("*fold*")}
     assert len(folds) == 6
     assert json.loads(invoke(*in_folder, "--json").stdout) == whole.to_dict()

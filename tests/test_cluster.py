@@ -27,16 +27,16 @@ class Cluster:
     def __init__(self, folder):
         self.folder, self.processes = folder, []
         self.env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
-        told = folder / "scheduler.json"
+        address = folder / "scheduler.json"
         self.start(
             *("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"),
-            *("--scheduler-file", str(told)),
+            *("--scheduler-file", str(address)),
         )
         deadline = time.monotonic() + 60
-        while not told.exists():
+        while not address.exists():
             assert time.monotonic() < deadline, "the scheduler did not start"
             time.sleep(0.1)
-        self.address = json.loads(told.read_text())["address"]
+        self.address = json.loads(address.read_text())["address"]
 
     def start(self, *arguments):
         command = [sys.executable, "-m", "dask", *arguments]
@@ -48,7 +48,7 @@ class Cluster:
         return process
 
     def worker(self, threads=1):
-        """Start a worker process, which is not started again when it dies."""
+        """Start a worker process, which is not restarted."""
         return self.start(
             *("worker", self.address, "--nthreads", str(threads), "--no-nanny", "--no-dashboard"),
             *("--host", "127.0.0.1", "--death-timeout", "60"),
@@ -91,11 +91,11 @@ def test_workers_of_another_commit_are_refused(monkeypatch):
         def ncores(self):
             return {"tcp://far:1": 2}
 
-        def run(self, asked):
+        def run(self, function):
             return {"tcp://far:1": "0.1.0 0123456789ab"}
 
-        def run_on_scheduler(self, asked):
-            return asked()
+        def run_on_scheduler(self, function):
+            return function()
 
     with pytest.raises(DataError, match=r"tcp://far:1 has deminat 0.1.0 0123456789ab, here it is"):
         _check_cluster(Other())
@@ -108,9 +108,9 @@ def test_trainings_give_the_same_numbers_here_in_processes_and_on_a_cluster(clus
         study.cells(), ["truth=2", "training=demi(0.5)", "training=mine", "training=gm"]
     )
     tables = []
-    for i, how in enumerate([{}, {"jobs": 2}, {"cluster": cluster.address}]):
+    for i, options in enumerate([{}, {"jobs": 2}, {"cluster": cluster.address}]):
         with SqliteStore.writing(tmp_path / f"{i}.sqlite") as store:
-            rows = run_sweep(Sweep(wanted, run_gaussian), store, **how)
+            rows = run_sweep(Sweep(wanted, run_gaussian), store, **options)
         tables.append([{k: v for k, v in row.items() if k != "seconds"} for row in rows])
     assert len(tables[0]) == 7
     assert tables[0] == tables[1] == tables[2]

@@ -1,4 +1,4 @@
-"""Independent components: what was mixed is found again, also where tails are heavy."""
+"""Independent components: what was mixed is unmixed, also where tails are heavy."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("kind", "most"), [("cubes", 0.01), ("Laplace", 0.1), ("uniform", 0.1)])
-def test_mixed_sources_are_told_apart(kind, most, seed):
+def test_mixed_sources_are_separated(kind, most, seed):
     sources = SOURCES[kind](np.random.default_rng(seed), (5_000, 6))
     a, turn = mixed(sources, seed)
     frames = independent_frames(a, a[::-1])

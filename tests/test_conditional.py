@@ -107,7 +107,7 @@ def test_rows_of_a_group_are_one():
     assert deminat.independence_test(x, y, given=z, groups=of).p_value > 0.01
 
 
-def test_what_cannot_be_tested_is_told():
+def test_what_cannot_be_tested_is_an_error():
     x, y, z, _ = triple("chain", n=40)
     with pytest.raises(DataError, match="40 rows or groups are too few"):
         deminat.independence_test(x, y, given=z)
@@ -129,18 +129,18 @@ def test_the_command_takes_columns_that_are_known(tmp_path):
     path = tmp_path / "rows.csv"
     pl.DataFrame({"x": x, "y": y, "z": z}).write_csv(path)
 
-    def told(*words):
+    def run(*words):
         result = CliRunner().invoke(app, [*words, str(path), "--json"])
         return json.loads(result.stdout) if result.exit_code == 0 else str(result.exception)
 
     columns = "--x", "x", "--y", "y", "--given", "z"
-    found = told("estimate", *columns, "--method", "gaussian")
+    found = run("estimate", *columns, "--method", "gaussian")
     assert found["mi"] == pytest.approx(truth, abs=0.07)
-    assert told("test", *columns)["p_value"] < 0.01
-    assert "column 'z' is named twice" in told("test", "--x", "x", "--y", "y,z", "--given", "z")
+    assert run("test", *columns)["p_value"] < 0.01
+    assert "column 'z' is named twice" in run("test", "--x", "x", "--y", "y,z", "--given", "z")
 
 
-def test_a_report_says_what_is_known(tmp_path):
+def test_a_report_says_what_is_given(tmp_path):
     x, y, z, _ = triple("common", n=200)
     frame = pl.DataFrame({"dose": x, "pulse": y, "age": z})
     result = deminat.estimate(frame["dose"], frame["pulse"], given=frame["age"], method="gaussian")
@@ -148,15 +148,15 @@ def test_a_report_says_what_is_known(tmp_path):
     assert "about pulse beyond what age tells" in page
 
 
-def test_the_report_of_a_difference_names_what_is_known_and_shows_what_was_learnt():
+def test_the_report_of_a_difference_names_what_is_given_and_shows_learning_curves():
     x, y, z, _ = triple("common", n=600)
     frames = (pl.DataFrame({name: a}) for name, a in (("dose", x), ("pulse", y), ("age", z)))
     x, y, z = frames
     page = render([deminat.estimate(x, y, given=z, preset="quick", folds=2)])
     assert "<title>dose and pulse given age:" in page
-    assert "They are of dose with pulse and age." in page
+    assert "The curves are of dose with pulse and age." in page
     assert "trains nothing" not in page
     (nothing,) = deminat.compare(x, y, given=z, methods=["gaussian"])
     assert "gaussian trains nothing" in render([nothing])
-    hidden = replace(nothing, mi=-0.01, p_value=0.001)
-    assert "shown, by a test that sees what the critics do not (p = 0.001)" in render([hidden])
+    page = render([replace(nothing, mi=-0.01, p_value=0.001)])
+    assert "shown, by a test that is more sensitive than the estimate (p = 0.001)" in page

@@ -143,7 +143,7 @@ def test_grid_search_chooses_by_the_held_out_loss():
         Training(batch=64, steps=s, learning_rate=r, halve_at=())
         for s, r in ((1, 1e-9), (150, 2e-3))
     )
-    search = GridSearchCV(Estimator(start=None), {"training": [still, moving]}, cv=3).fit(X, Y)
+    search = GridSearchCV(Estimator(baseline=None), {"training": [still, moving]}, cv=3).fit(X, Y)
     assert search.best_params_["training"] is moving
     assert search.best_estimator_.estimate(X_NEW, Y_NEW).mi > 0.1
 

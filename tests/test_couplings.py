@@ -37,11 +37,11 @@ def gradients(flows, loss):
 
 @pytest.mark.parametrize("far", [1, 30])
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_log_densities_are_as_zuko_tells_them(sizes, far):
+def test_log_densities_are_those_of_zuko(sizes, far):
     flows, x, y = flow_ratio(*sizes), far * normal(9, sizes[0]), far * normal(9, sizes[1], seed=1)
     seen = zip(flows.flows, flows.tables(x, y), strict=True)
-    told = [Density(flow)(table) for flow, table in seen]
-    torch.testing.assert_close(told, list(flows.log_densities(x, y)), rtol=1e-12, atol=1e-12)
+    found = [Density(flow)(table) for flow, table in seen]
+    torch.testing.assert_close(found, list(flows.log_densities(x, y)), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -55,7 +55,7 @@ def test_by_hand_is_as_automatic(sizes):
     assert all(gradient.any() for gradient in both[1][:2])
 
 
-def test_weights_are_followed_wherever_they_go():
+def test_weights_that_change_are_followed():
     flows, x, y = flow_ratio(), normal(9, 3), normal(9, 2, seed=1)
     loss = _batch_loss(flows, x, y)
     torch.manual_seed(1)
@@ -65,17 +65,17 @@ def test_weights_are_followed_wherever_they_go():
 
 def losses_of(flows, loss, steps):
     """Return the loss of each step; in single precision roundings would part ways soon."""
-    told = []
+    losses = []
 
-    def heard(batch):
+    def noted(batch):
         descent = loss(batch)
-        told.append(descent.item())
+        losses.append(descent.item())
         return descent
 
     stream = batches(1_000, 64, None, torch.Generator().manual_seed(0))
     with one_thread():
-        train(flows, heard, stream, 15, Training(steps=steps, learning_rate=5e-3))
-    return told
+        train(flows, noted, stream, 15, Training(steps=steps, learning_rate=5e-3))
+    return losses
 
 
 def test_a_training_by_hand_goes_as_one_by_zuko():
@@ -112,7 +112,7 @@ def with_a_weight_more(flow):
     "change",
     [frozen, with_another_activation, with_other_turns, with_a_wider_base, with_a_weight_more],
 )
-def test_a_flow_of_another_make_is_differentiated_automatically(change):
+def test_a_modified_flow_is_differentiated_automatically(change):
     flows = FlowRatio(4, 2, hidden=(8,))
     assert likelihood_loss(list(flows.flows)) is not None
     change(flows.flows[1])

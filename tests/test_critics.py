@@ -9,7 +9,8 @@ from torch import nn
 
 from deminat import DEMI, ConvCritic, Estimator, MLPCritic, SeparableCritic, Standardize, Training
 from deminat.critics import scoring as room
-from deminat.critics.composed import StagedCritic, SumCritic
+from deminat.critics.composed import BaselineCritic, ColumnCritic, StagedCritic, SumCritic
+from deminat.critics.features import Features
 from deminat.critics.scoring import batch_scores, is_separable, joint_scores, product_scores
 from deminat.data.pairs import Batch, partners
 from deminat.tasks import gaussian
@@ -31,7 +32,7 @@ def normal(*shape, seed=0):
 
 
 def stirred(critic):
-    """A critic with random weights, in float64: the separable one starts silent."""
+    """A critic with random weights, in float64: the separable one is zero before training."""
     for i, weight in enumerate(critic.double().parameters()):
         nn.init.normal_(weight, std=0.5, generator=generator(i))
     return critic
@@ -85,12 +86,12 @@ def test_a_separable_critic_has_a_term_of_each_side_alone():
     assert torch.equal(critic(X, Y), torch.full((N,), 10.0, dtype=torch.float64))
 
 
-def test_a_separable_critic_is_silent_at_the_start_yet_learns():
+def test_a_separable_critic_is_zero_before_training_yet_learns():
     critic = SeparableCritic(X_SHAPE, Y_SHAPE, hidden=(8, 8)).double()
     optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
     everything = Batch(torch.arange(N), torch.arange(N), None)
     assert not critic(X, Y).any()
-    for _ in range(2):  # the first step wakes the last layer of x, the second all the others
+    for _ in range(2):  # the first step moves the last layer of x, the second all the others
         optimizer.zero_grad()
         DEMI().loss(*batch_scores(critic, X, Y, everything)).backward()
         optimizer.step()
@@ -181,7 +182,7 @@ class OwnColumn(Own):
 
 
 class Siamese(nn.Module):
-    """Its halves happen to be called left and right; its score is no inner product."""
+    """Its embeddings happen to be called left and right; its score is no inner product."""
 
     def __init__(self, x_shape, y_shape):
         super().__init__()
@@ -199,7 +200,7 @@ def fitted(critic, training):
 @pytest.mark.parametrize("negatives", [1, 3, None])
 def test_any_module_of_two_arguments_serves(negatives):
     estimator = fitted(Own, Training(steps=5, negatives=negatives))
-    assert isinstance(estimator.critic_.critic, Own)  # added to the start
+    assert isinstance(estimator.critic_.critic, Own)  # added to the baseline
     assert estimator.history_.steps == 5
     assert np.isfinite(estimator.estimate(*gaussian(2, 0.5).sample(30, seed=1)).mi)
 
@@ -215,7 +216,7 @@ def test_the_shapes_are_those_of_one_scaled_row():
     assert seen == [((2,), (2,))]
 
 
-def test_a_critic_with_halves_left_and_right_is_scored_by_its_forward():
+def test_a_critic_with_modules_left_and_right_is_scored_by_its_forward():
     critic, others = Siamese((3,), (2,)).double(), partners(N, 2, generator())
     brute = torch.stack([critic(X, Y[others[:, j]]) for j in range(2)], dim=1).detach()
     torch.testing.assert_close(product_scores(critic, X, Y, others), brute)
@@ -226,16 +227,58 @@ def test_scores_of_the_wrong_shape_are_an_error_that_says_so():
         fitted(OwnColumn, Training(steps=5))
 
 
+# Critics made of others
+
+
+def sides(n=6, rank=2):
+    """Return features of x and y with the factors of a baseline."""
+    x, y = (normal(n, *shape, seed=i) for i, shape in enumerate((X_SHAPE, Y_SHAPE)))
+    return Features(x, normal(n, rank, seed=2)), Features(y, normal(n, rank, seed=3))
+
+
+def on_columns(x_columns, y_columns):
+    """Return a separable critic that sees the named columns."""
+    critic = stirred(SeparableCritic((len(x_columns),), (len(y_columns),), (4,)))
+    return ColumnCritic(critic, torch.tensor(x_columns), torch.tensor(y_columns))
+
+
+@every
+def test_a_critic_on_a_baseline_is_added_to_it(build):
+    critic, (x, y) = stirred(build(X_SHAPE, Y_SHAPE)), sides()
+    both = BaselineCritic(critic)
+    expected = critic(x.seen, y.seen) + (x.baseline * y.baseline).sum(dim=1)
+    torch.testing.assert_close(both(x, y), expected)
+    assert is_separable(both) == is_separable(critic)
+    others = torch.arange(6).roll(1)[:, None]
+    torch.testing.assert_close(product_scores(both, x, y, others)[:, 0], both(x, y[others[:, 0]]))
+
+
+def test_a_plain_network_leaves_the_baseline_out():
+    critic, (x, y) = stirred(MLPCritic(X_SHAPE, Y_SHAPE, (4,))), sides()
+    torch.testing.assert_close(joint_scores(critic, x, y), critic(x.seen, y.seen).detach())
+
+
 def test_a_sum_of_stages_and_pairs_adds_up():
-    narrow, concat = (
-        stirred(SeparableCritic((1,), (1,), (4,))),
-        stirred(MLPCritic((3,), (2,), (4,))),
-    )
-    staged = StagedCritic([narrow], [torch.tensor([2])], [torch.tensor([0])], columns=2)
-    x, y = normal(6, 3 + 2), normal(6, 2 + 2, seed=1)
-    start = (x[:, 3:] * y[:, 2:]).sum(dim=1)
-    expected = narrow(x[:, [2]], y[:, [0]]) + concat(x[:, :3], y[:, :2]) + start
-    torch.testing.assert_close(SumCritic(staged, concat)(x, y), expected)
+    narrow, concat = on_columns([2], [0]), stirred(MLPCritic(X_SHAPE, Y_SHAPE, (4,)))
+    x, y = sides()
+    expected = narrow.critic(x.seen[:, [2]], y.seen[:, [0]]) + concat(x.seen, y.seen)
+    expected = expected + (x.baseline * y.baseline).sum(dim=1)
+    torch.testing.assert_close(SumCritic(StagedCritic([narrow]), concat)(x, y), expected)
+
+
+def test_the_columns_of_a_critic_are_buffers():
+    critic = on_columns([2, 0], [1])
+    assert {"x_columns", "y_columns"} <= critic.state_dict().keys()
+    assert {"x_columns", "y_columns"} == {name for name, _ in critic.named_buffers()}
+    other = on_columns([0, 1], [0])
+    other.load_state_dict(critic.state_dict())
+    assert other.x_columns.tolist() == [2, 0]
+    assert other.y_columns.tolist() == [1]
+    torch.testing.assert_close(other.left(X), critic.left(X))
+    assert critic.float().double().x_columns.dtype == torch.int64  # indices stay indices
+    assert critic.left(X).dtype == torch.float64
+    moved = critic.to("meta")
+    assert {buffer.device.type for buffer in moved.buffers()} == {"meta"}
 
 
 def test_product_scores_by_table_are_those_by_pairs():

@@ -21,6 +21,8 @@ from typer.testing import CliRunner
 import deminat
 from common import QUICK_ESTIMATORS
 from deminat.cli import app
+from deminat.estimators.recipes import Auto
+from deminat.estimators.registry import PRESETS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -30,7 +32,7 @@ WITH_PYTHON = [path for path in PAGES if "```python" in path.read_text("utf-8")]
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)`(deminat [^`]+)`(?!`)")
 REMOTE = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
-READ = {"paper", "bench", "doctor"}  # commands that take long are read, not run
+PARSED = {"paper", "bench", "doctor"}  # slow commands are parsed, not run
 
 
 def page_id(path):
@@ -41,11 +43,11 @@ def page_id(path):
 
 
 class Page(HTMLParser):
-    """What a page loads, where it leads, and what can be led to."""
+    """What a page loads, what it links to, and its anchors."""
 
     def __init__(self, path):
         super().__init__()
-        self.loads, self.leads, self.anchors = [], [], set()
+        self.loads, self.links, self.anchors = [], [], set()
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):
@@ -54,7 +56,7 @@ class Page(HTMLParser):
         if tag in REMOTE and found.get(REMOTE[tag]):
             self.loads.append(found[REMOTE[tag]])
         elif tag == "a" and found.get("href"):
-            self.leads.append(found["href"])
+            self.links.append(found["href"])
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +70,12 @@ def site(tmp_path_factory):
 
 
 def test_the_site_stands_alone(site):
-    """Nothing is loaded from elsewhere, and links inside the site lead somewhere."""
+    """Nothing is loaded from elsewhere, and links inside the site resolve."""
     pages = {path: Page(path) for path in site.rglob("*.html")}
     assert len(pages) > 10
     for path, page in pages.items():
         assert not [url for url in page.loads if urlsplit(url).netloc], path
-        for url in [*page.loads, *page.leads]:
+        for url in [*page.loads, *page.links]:
             parts = urlsplit(url)
             if parts.scheme or parts.netloc:
                 continue
@@ -94,7 +96,7 @@ def test_the_site_stands_alone(site):
 
 
 def documented(inventory):
-    """The Python names that the site explains."""
+    """The Python names that the site documents."""
     lines = zlib.decompress(inventory.read_bytes().split(b"\n", 4)[4]).decode().splitlines()
     return {line.split()[0] for line in lines if " py:" in line}
 
@@ -102,15 +104,20 @@ def documented(inventory):
 # Python
 
 
+class Brief(Auto):
+    """A recipe of networks that are trained briefly."""
+
+    def neural(self, objective, *_):
+        return replace(QUICK_ESTIMATORS["demi"], objective=objective)
+
+
 @pytest.fixture
 def small(tmp_path, monkeypatch):
-    """A folder with the files that snippets speak of, and networks that are trained briefly."""
+    """A folder with the files that snippets name, and networks that are trained briefly."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DEMINAT_DATA", str(tmp_path))
-    estimator = QUICK_ESTIMATORS["demi"]
-    monkeypatch.setattr(
-        "deminat.estimators.recipes.neural_estimator", lambda o, *_: replace(estimator, objective=o)
-    )
+    for name in PRESETS:
+        monkeypatch.setitem(PRESETS, name, Brief)
     rng = np.random.default_rng(0)
     cells = deminat.datasets.sachs().sample(120, seed=0)
     for name in ("cells.csv", "new.csv"):
@@ -129,8 +136,8 @@ def small(tmp_path, monkeypatch):
     return tmp_path
 
 
-def given_by_the_reader():
-    """What snippets of the README take for given."""
+def reader_variables():
+    """The variables that snippets expect the reader to have."""
     draw = torch.Generator().manual_seed(0)
     x, y, x_test, y_test = torch.randn(4, 100, 2, generator=draw)
     x_new, y_new = torch.rand(2, 5, 2, generator=draw)
@@ -143,7 +150,7 @@ def given_by_the_reader():
 
 @pytest.mark.parametrize("path", WITH_PYTHON, ids=page_id)
 def test_python_snippets_run(path, small):
-    names = given_by_the_reader()
+    names = reader_variables()
     for language, code in FENCE.findall(path.read_text("utf-8")):
         if language == "python":
             exec(compile(code, page_id(path), "exec"), names)
@@ -193,8 +200,8 @@ NAMED = {
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
 def test_commands_run(command, small):
     for words in alternatives(command):
-        if words[0] in READ:
-            understood(words)
+        if words[0] in PARSED:
+            parse(words)
             continue
         done = CliRunner().invoke(app, words)
         laws = {0, 1} if words[0] == "check" else {0}  # networks trained briefly break laws
@@ -203,26 +210,27 @@ def test_commands_run(command, small):
             json.loads(done.stdout)
 
 
-def test_every_file_of_results_is_told_with_its_command():
-    told = re.findall(r"^\| `(\S+)` \| `deminat ", (RESULTS / "README.md").read_text("utf-8"), re.M)
+def test_every_file_of_results_is_listed_with_its_command():
+    text = (RESULTS / "README.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(\S+)` \| `deminat ", text, re.MULTILINE)
     files = [path.relative_to(RESULTS) for path in RESULTS.rglob("*.csv")]
     assert files
-    assert sorted(map(str, files)) == sorted(name.replace(".*", ".csv") for name in told)
+    assert sorted(map(str, files)) == sorted(name.replace(".*", ".csv") for name in listed)
 
 
 @pytest.mark.parametrize("command", NAMED, ids=str)
 def test_commands_in_sentences_exist(command):
-    """A sentence may leave the file out, but names no option that there is not."""
+    """A sentence may leave the file out, but every option that it names exists."""
     for words in alternatives(command):
         try:
-            understood(words)
+            parse(words)
         except Exception as error:
             if type(error).__name__ != "MissingParameter":  # of click or of typer
                 raise
 
 
-def understood(words):
-    """Read a command as the command line would, without running it."""
+def parse(words):
+    """Parse a command as the command line would, without running it."""
     command, words = get_command(app), list(words)
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
@@ -231,16 +239,16 @@ def understood(words):
         command.make_context("deminat", words)
 
 
-def test_the_reader_of_commands_sees_a_wrong_one():
+def test_the_parser_of_commands_rejects_a_wrong_one():
     with pytest.raises(Exception, match="nothing_such"):
-        understood(["estimate", "cells.csv", "--nothing_such"])
+        parse(["estimate", "cells.csv", "--nothing_such"])
     with pytest.raises(AssertionError, match="nosuch"):
-        understood(["nosuch"])
+        parse(["nosuch"])
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda p: p.stem)
 def test_recorded_outputs_are_whole(path):
-    """A recording has its command and what it printed: made by `make outputs`, never by hand."""
+    """A recording has its command and its output: made by `make outputs`, never by hand."""
     first, *printed = path.read_text("utf-8").splitlines()
     assert first.startswith(("$ deminat ", "$ python examples/"))
     assert printed
@@ -253,7 +261,7 @@ def test_recorded_outputs_are_whole(path):
 
 
 @pytest.mark.parametrize("name", ["bmi", "highmi", "checkpoints", "trust", "cap-verdict"])
-def test_tables_are_of_the_rows(name, monkeypatch):
+def test_tables_are_made_of_the_rows(name, monkeypatch):
     monkeypatch.syspath_prepend(DOCS / "_ext")
     tables = pytest.importorskip("rows").TABLES
     lines = tables[name]().split("\n\n")[0].splitlines()

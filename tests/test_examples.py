@@ -1,4 +1,4 @@
-"""Every example runs and is short enough to be read."""
+"""Every example runs and is short."""
 
 import os
 import subprocess
@@ -19,8 +19,8 @@ def test_examples_are_short(path):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
 def test_examples_run(path, tmp_path):
-    given = [recording(tmp_path / "made_up.mat")] if path.name == "spikes.py" else []
-    assert "nats" in printed(path, tmp_path, *given)
+    files = [recording(tmp_path / "made_up.mat")] if path.name == "spikes.py" else []
+    assert "nats" in printed(path, tmp_path, *files)
 
 
 @pytest.mark.slow
@@ -41,7 +41,7 @@ def printed(path, *words):
 
 
 def recording(path, rows=800, neurons=6):
-    """Write a short recording of neurons that each prefer a direction of a slow movement."""
+    """Write a short recording of neurons that prefer different directions of a slow movement."""
     rng = np.random.default_rng(0)
     steps = rng.normal(size=(rows + 20, 2)).cumsum(0)
     velocity = 4 * (steps[20:] - steps[:-20]) / np.sqrt(20)

@@ -29,6 +29,8 @@ from deminat.studies.paper.consistency import (
     ConsistencyStudy,
     _pairs,
     _training,
+    consistency_setting,
+    consistency_tables,
     ratios,
     run_consistency,
 )
@@ -41,15 +43,15 @@ from deminat.studies.paper.figures import (
     draw_longrun,
     method_rank,
 )
-from deminat.studies.paper.gaussian import _TRAINED, HELD_OUT, GaussianStudy, run_gaussian
-from deminat.studies.paper.infomax import InfoMaxStudy
-from deminat.studies.paper.longrun import LongRunStudy, run_longrun
-from deminat.studies.paper.summaries import (
-    consistency_setting,
-    consistency_tables,
+from deminat.studies.paper.gaussian import (
+    _TRAINED,
+    HELD_OUT,
+    GaussianStudy,
     gaussian_tables,
-    longrun_tables,
+    run_gaussian,
 )
+from deminat.studies.paper.infomax import InfoMaxStudy
+from deminat.studies.paper.longrun import LongRunStudy, longrun_tables, run_longrun
 from deminat.studies.paper.tables import Table, latex, markdown, spread
 from deminat.training.callbacks import History
 
@@ -94,12 +96,12 @@ def test_rows_of_a_cell_are_the_same_wherever_it_is_run():
     torch.manual_seed(1)
     once = run_gaussian(cell)
     torch.manual_seed(2)
-    again = run_gaussian(cell)
-    assert [r["estimate"] for r in once] == [r["estimate"] for r in again]
+    second = run_gaussian(cell)
+    assert [r["estimate"] for r in once] == [r["estimate"] for r in second]
 
 
 @pytest.mark.usefixtures("bfloat16")
-def test_precision_is_told_and_hardly_changes_what_is_read():
+def test_rows_name_their_precision_which_hardly_changes_estimates():
     cells = replace(TINY, precision="bfloat16").cells()
     assert {cell["training"] for cell in cells} == {*_TRAINED, "gm"}
     (low,) = filter_cells(cells, ["training=infonce", "truth=2"])
@@ -114,7 +116,7 @@ def test_precision_is_told_and_hardly_changes_what_is_read():
 
 
 @pytest.mark.usefixtures("bfloat16")
-def test_rows_of_both_precisions_are_taken_up_side_by_side(tmp_path):
+def test_rows_of_both_precisions_are_imported(tmp_path):
     experiment = EXPERIMENTS["gaussian"]
     only = ["training=demi(0.25)", "truth=2"]
     full = filter_cells(TINY.cells(), only)
@@ -214,7 +216,7 @@ def test_infonce_reads_at_most_its_ceiling():
 
 
 @pytest.mark.usefixtures("tiny_mnist", "bfloat16")
-def test_images_may_be_told_apart_in_low_precision():
+def test_images_in_low_precision():
     only = ["test=monotonicity", "t=28"]
     (full,) = filter_cells(consistency_cells(epochs=10), only)
     (low,) = filter_cells(consistency_cells(epochs=10, precision="bfloat16"), only)
@@ -239,9 +241,9 @@ def test_the_command_asks_for_missing_images_once(tmp_path, monkeypatch):
     monkeypatch.setenv("DEMINAT_DATA", str(tmp_path / "none"))
     result = called("consistency", "--only", "training=demi*", "--jobs", 1, "--out", tmp_path)
     assert isinstance(result.exception, TrainingError)
-    told = str(result.exception)
-    assert told.startswith("all 27 cells failed: no ")
-    assert "DEMINAT_DATA" in told
+    message = str(result.exception)
+    assert message.startswith("all 27 cells failed: no ")
+    assert "DEMINAT_DATA" in message
     assert not list(tmp_path.glob("none*"))  # nothing is downloaded
 
 
@@ -283,7 +285,7 @@ def test_tables_have_means_and_spreads():
         {"method": "demi", "truth": 10.0, "error": 2.0},
         {"method": "mine", "truth": 2.0, "error": -1.0},
     ]
-    table = spread(rows, "errors", "truth", lambda r: f"{r['truth']:g}", "error")
+    table = spread(rows, "errors", "truth", "error")
     assert table.columns == ("2", "10")
     assert dict(table.lines) == {"demi": ("", "1.50 ± 0.71"), "mine": ("-1.00", "")}
 
@@ -343,7 +345,7 @@ def test_figures_show_what_there_is():
     assert np.ptp(bars[2][0].get_segments()[0][:, 1]) == pytest.approx(0.5)
 
 
-def test_curves_are_drawn_raw_and_smoothed_and_their_ends_told():
+def test_curves_are_drawn_raw_and_smoothed_and_their_ends_tabulated():
     steps = list(range(0, 4_000, 20))
     curve = {"method": "demi", "truth": 10.0, "step": steps, "estimate": [s / 400 for s in steps]}
     (ax,) = draw_longrun([curve]).axes
@@ -405,8 +407,8 @@ def test_each_setting_has_a_table_of_its_own():
     rows = [{**cell, **ends, "conv": conv} for cell, conv in zip(cells, (0.8, 0.5), strict=True)]
     tables = EXPERIMENTS["infomax"].all_tables(rows)
     assert [table.lines[0][1][0] for table in tables] == ["80.00", "50.00"]
-    assert "with all others as strangers" in tables[0].title
-    assert "with 5 of the others as strangers" in tables[1].title
+    assert "with all others as unpaired samples" in tables[0].title
+    assert "with 5 of the others as unpaired samples" in tables[1].title
 
 
 def claimed(words, kind="cubic", **errors):
@@ -480,18 +482,19 @@ def test_the_command_writes_rows_tables_and_figures_and_goes_on(tmp_path):
     assert pl.read_parquet(tmp_path / "gaussian.parquet").equals(after)
 
 
-def test_rows_of_a_clone_are_taken_up(tmp_path):
+def test_rows_of_a_clone_are_imported(tmp_path):
     cells = LongRunStudy(truths=(2.0, 3.0), d=2, steps=20, every=5).cells()
     experiment = EXPERIMENTS["longrun"]
     first = run_paper("longrun", experiment, Sweep(cells, run_longrun), tmp_path)
     before = (tmp_path / "longrun.csv").read_text()
     (tmp_path / "longrun.sqlite").unlink()
-    again = run_paper("longrun", experiment, Sweep(cells, None), tmp_path)  # nothing is left to run
-    assert again == first
+    imported = Sweep(cells, None)  # nothing is left to run
+    second = run_paper("longrun", experiment, imported, tmp_path)
+    assert second == first
     assert (tmp_path / "longrun.csv").read_text() == before
 
 
-def test_rows_of_gaussians_are_taken_up(tmp_path):
+def test_rows_of_gaussians_are_imported(tmp_path):
     experiment = EXPERIMENTS["gaussian"]
     cells = filter_cells(TINY.cells(), ["training=gaussian"])
     first = run_paper("gaussian", experiment, Sweep(cells, run_gaussian), tmp_path)
@@ -499,8 +502,8 @@ def test_rows_of_gaussians_are_taken_up(tmp_path):
     assert run_paper("gaussian", experiment, Sweep(cells, None), tmp_path) == first
 
 
-def test_rows_that_only_a_file_has_are_taken_up_beside_others(tmp_path):
-    """As after a pull, or where the taking up was killed half-way."""
+def test_rows_that_only_a_file_has_are_imported(tmp_path):
+    """As after a pull, or where the import was killed."""
     experiment = EXPERIMENTS["gaussian"]
     cells = filter_cells(TINY.cells(), ["training=gaussian"])
     both = run_paper("gaussian", experiment, Sweep(cells, run_gaussian), tmp_path)
@@ -511,7 +514,7 @@ def test_rows_that_only_a_file_has_are_taken_up_beside_others(tmp_path):
     assert read_rows(tmp_path / "gaussian.csv") == both
 
 
-def test_a_file_of_something_else_is_not_taken_up(tmp_path):
+def test_a_file_of_something_else_is_not_imported(tmp_path):
     (tmp_path / "gaussian.csv").write_text("a,b\n1,2\n")
     sweep = Sweep(TINY.cells(), run_gaussian)
     with pytest.raises(DataError, match="is not of this experiment: move it away"):
@@ -542,11 +545,11 @@ def test_a_training_that_began_anew_is_not_the_papers(monkeypatch):
         run_gaussian(cell)
 
 
-def test_tables_tell_what_made_the_rows(tmp_path):
+def test_tables_name_what_made_the_rows(tmp_path):
     cells = filter_cells(TINY.cells(), ["training=gaussian", "truth=2"])
     run_paper("gaussian", EXPERIMENTS["gaussian"], Sweep(cells, run_gaussian), tmp_path)
-    told = (tmp_path / "gaussian.md").read_text().splitlines()[-1]
-    assert told == "Made by deminat {version} with torch {torch} on {machine}.".format(
+    origin = (tmp_path / "gaussian.md").read_text().splitlines()[-1]
+    assert origin == "Made by deminat {version} with torch {torch} on {machine}.".format(
         **environment()
     )
 
@@ -567,7 +570,7 @@ def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr("deminat.studies.paper.experiments.run_paper", interrupted)
     result = called("longrun", "--out", tmp_path)
-    assert "interrupted; what is finished is kept, the same command goes on" in result.stderr
+    assert "interrupted; finished work is saved: run the same command to resume" in result.stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -581,7 +584,7 @@ def test_a_sweep_that_is_ended_says_how_to_go_on(tmp_path, number, code):
         process.send_signal(number)
         said += process.stderr.read()
     assert process.returncode == code
-    assert "interrupted; what is finished is kept, the same command goes on" in said
+    assert "interrupted; finished work is saved: run the same command to resume" in said
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])

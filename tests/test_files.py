@@ -1,4 +1,4 @@
-"""Files come out as the columns that were asked for, or as one line that says why not."""
+"""Files are read as the chosen columns, or refused with one line that says why."""
 
 import csv
 import io
@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import scipy.io
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deminat.data import files
 from deminat.data.files import guards as checks
-from deminat.data.files import read, read_pair
+from deminat.data.files import read, read_all, scan_pair
 from deminat.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -32,6 +33,11 @@ class Bomb:
 
     def __reduce__(self):
         return Path.touch, (self.marker,)
+
+
+def read_pair(x_path, y_path, **options):
+    """Read all rows of two files."""
+    return tuple(map(read_all, scan_pair(x_path, y_path, **options)))
 
 
 @pytest.fixture
@@ -698,7 +704,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path, refuses, monkeypa
     path = archive(tmp_path / "t.npz", x=zeros, y=np.zeros(3))
     refuses(path, "declares 800000000 bytes of values and holds 1000000", x=None, y=None)
     patched(path, "x.npy", "file", 800_000_000 + len(npy_header(shape="(100000000,)")))
-    refuses(path, "that cannot be", x=None, y=None)
+    refuses(path, "That is impossible", x=None, y=None)
     fat = archive(tmp_path / "u.npz", x=np.zeros(10**6), y=np.zeros(3))
     assert fat.stat().st_size < 10_000
     monkeypatch.setattr(checks, "available_memory", lambda: 10**6)
@@ -744,7 +750,7 @@ def test_an_array_that_is_there_twice_is_refused(tmp_path, refuses):
     path = archive(tmp_path / "t.npz", x=np.zeros(3), y=np.zeros(3))
     with zipfile.ZipFile(path, "a") as more:
         more.writestr("x.npy", npy(np.ones(3)))
-    refuses(path, "is there twice", x=None, y=None)
+    refuses(path, "occurs twice", x=None, y=None)
 
 
 def test_arrays_that_are_not_asked_for_are_not_looked_at(tmp_path):
@@ -812,14 +818,23 @@ def test_a_file_without_permission_is_refused(put, refuses, monkeypatch):
     refuses(path, "cannot be opened", "Permission denied")
 
 
-@pytest.mark.parametrize("name", ["t", "t.xlsx", "t.csv.gz", "t.feather", ".csv"])
-def test_other_kinds_are_refused_with_those_that_can_be_read(put, refuses, name):
-    refuses(put(name, "a,b\n1,2\n"), ".csv, .tsv, .txt, .parquet, .pq, .npy, .npz")
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("t", "the file has no suffix"),
+        (".csv", "the file has no suffix"),
+        ("t.feather", "cannot read .feather files"),
+        ("t.\x1b[2J", "cannot read .\\x1b[2j files"),
+    ],
+)
+def test_other_formats_are_refused_with_those_that_can_be_read(put, refuses, name, says):
+    readable = ".csv, .tsv, .txt, .parquet, .pq, .npy, .npz, .h5, .hdf5"
+    refuses(put(name, "a,b\n1,2\n"), says, f"Convert first, to one of {readable}")
 
 
 def test_public_names():
     scans = ["scan", "scan_labels", "scan_pair", "scan_times"]
-    assert files.__all__ == ["PICKLES", "read", "read_columns", "read_pair", *scans, "taken"]
+    assert files.__all__ == ["FORMATS", "PICKLES", "read", "read_all", "read_columns", *scans]
 
 
 # Anything at all
@@ -916,18 +931,33 @@ def test_labels_and_times_of_archives_are_arrays(tmp_path):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("t.csv.gz", "unpack it first (gunzip -k "),
-        ("t.csv.bz2", "unpack it first (bunzip2 -k "),
-        ("t.csv.xz", "unpack it first (unxz -k "),
-        ("t.csv.ZST", "unpack it first (unzstd "),
-        ("my t.zip", "unpack it first (unzip '"),
-        ("t.xlsx", "save it as CSV from the spreadsheet"),
-        ("t.xls", "save it as CSV from the spreadsheet"),
-        ("t.ods", "save it as CSV from the spreadsheet"),
+        ("t.csv.gz", "cannot read .gz files. Convert first: gunzip -k "),
+        ("t.csv.bz2", "Convert first: bunzip2 -k "),
+        ("t.csv.xz", "Convert first: unxz -k "),
+        ("t.csv.ZST", "Convert first: unzstd "),
+        ("my t.zip", "Convert first: unzip '"),
+        ("t.xlsx", "Convert first: save it as CSV from the spreadsheet"),
+        ("t.xls", "Convert first: save it as CSV from the spreadsheet"),
+        ("t.ods", "Convert first: save it as CSV from the spreadsheet"),
+        ("t.mat", "cannot read .mat files. Convert first: in Python, numpy.savez("),
+        ("t.h5ad", "Convert first: in Python, anndata.read_h5ad("),
+        ("t.sav", "Convert first: in Python, pandas.read_spss("),
+        ("t.dta", "Convert first: in Python, pandas.read_stata("),
+        ("t.rds", "Convert first: in R, write.csv(readRDS("),
     ],
 )
-def test_packed_files_and_spreadsheets_are_refused_with_what_to_do(put, refuses, name, says):
+def test_known_formats_are_refused_with_a_conversion(put, refuses, name, says):
     refuses(put(name, b"PK"), says)
+
+
+@pytest.mark.parametrize("name", ["t.mat", 'it\'s a "t".mat'])
+def test_the_conversion_of_a_mat_file_can_be_run(put, refuses, name):
+    x, y = RNG.normal(size=(2, 9, 1))
+    path = put(name, b"")
+    scipy.io.savemat(path, {"x": x, "y": y})
+    command = refuses(path).split("in Python, ")[1]
+    eval(command, {"numpy": np, "scipy": scipy})
+    np.testing.assert_array_equal(read(path.with_suffix(".npz"), None, None), (x, y))
 
 
 @pytest.mark.parametrize(
@@ -982,7 +1012,9 @@ def test_a_folder_without_its_slash_is_asked_about(put, refuses, tmp_path, monke
 
 def test_a_name_with_a_comma_is_shown_as_it_is_to_be_typed(put, refuses):
     path = put("t.csv", '"weight, kg",b\nu,2\n')
-    refuses(path, """in double quotes, and these in single ones: '"weight, kg"'""", x="weight, kg")
+    refuses(
+        path, """in double quotes, and those in single quotes: '"weight, kg"'""", x="weight, kg"
+    )
     refuses(path, """did you mean '"weight, kg"'?""", x="b,weight, kg")
     refuses(path, """--categorical '"weight, kg"'""", x='"weight, kg"')
     both = put("u.csv", '"a,b",a,b,c\n1,2,3,4\n')

@@ -1,4 +1,4 @@
-"""Whatever comes in, an answer or one line comes out; see `fuzzing`."""
+"""Malformed input ends in an answer or in one line of error; see `fuzzing`."""
 
 import pytest
 
@@ -7,13 +7,15 @@ from fuzzing import fuzz
 
 @pytest.mark.parametrize("part", range(6))
 def test_malformed_input_is_refused_or_answered(part):
-    fates, faults = fuzz(50, 50 * part)
+    outcomes, faults = fuzz(50, 50 * part)
     assert not faults
-    assert sum(fates.values()) == 50
+    assert sum(outcomes.values()) == 50
 
 
 @pytest.mark.slow
 def test_five_thousand_malformed_inputs():
-    fates, faults = fuzz(5000)
+    outcomes, faults = fuzz(5000)
     assert not faults
-    assert min(sum(n for (_, f), n in fates.items() if f == fate) for fate in ("answer", "refused"))
+    assert min(
+        sum(n for (_, found), n in outcomes.items() if found == o) for o in ("answer", "refused")
+    )

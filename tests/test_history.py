@@ -39,30 +39,30 @@ def test_every_training_begins_and_ends(alone):
     assert sum(history.steps for (history,) in ended) == sum(result.diagnostics["steps"])
 
 
-def test_steps_and_looks_are_those_of_the_history(alone):
+def test_steps_and_evaluations_are_those_of_the_history(alone):
     _, events = alone
-    steps, looks = [], []
+    steps, evaluations = [], []
     for name, arguments in events:
         if name == "on_begin":
-            steps, looks = [], []
+            steps, evaluations = [], []
         elif name == "on_step":
             steps.append(arguments)
         elif name == "on_evaluation":
-            looks.append(arguments)
+            evaluations.append(arguments)
         else:
             (history,) = arguments
             assert [step for step, _ in steps] == list(range(1, history.steps + 1))
             assert history.loss == pytest.approx(np.mean([loss for _, loss in steps[-100:]]))
-            assert tuple(loss for _, loss in looks) == history.held_out
-            assert looks[0][0] == 0
+            assert tuple(loss for _, loss in evaluations) == history.held_out
+            assert evaluations[0][0] == 0
 
 
-def test_the_answer_does_not_depend_on_who_listens(alone):
+def test_callbacks_do_not_change_the_answer(alone):
     result, _ = alone
     assert deminat.estimate(X, Y, **HOW) == result
 
 
-def test_several_processes_tell_the_same_to_callbacks_that_stay_here(alone):
+def test_several_processes_report_the_same_to_callbacks_that_stay_here(alone):
     class Here(Recorder):
         def __reduce__(self):
             raise pickle.PicklingError("not this one")
@@ -73,15 +73,14 @@ def test_several_processes_tell_the_same_to_callbacks_that_stay_here(alone):
     assert heard.events == events
 
 
-def test_flows_are_heard():
+def test_callbacks_are_called_for_flows():
     heard = Recorder()
     deminat.estimate(X, Y, method=QUICK_ESTIMATORS["gm"], folds=2, callbacks=[heard])
     assert len(named(heard.events, "on_step")) == 24
 
 
-def test_nobody_is_heard_outside_of_the_folds():
-    told = current_listener()
-    assert told.callbacks == ()
+def test_outside_of_the_folds_there_are_no_callbacks():
+    assert current_listener().callbacks == ()
     heard = Recorder()
     with listen(3, [heard]):
         current_listener().begin()
@@ -101,19 +100,20 @@ def test_an_error_of_a_callback_ends_the_estimate():
 
 def test_a_recorder_is_a_callback():
     heard: Callback = Recorder()
-    told = Listener(0, [heard])
+    listener = Listener(0, [heard])
     history = History(2, 1, 0.5, (0.7,), 0)
-    told.begin()
-    told.step(1, 0.6)
-    told.look(1, 0.7)
-    told.end(history)
+    listener.begin()
+    listener.report("on_step", 1, 0.6)
+    listener.report("on_evaluation", 1, 0.7)
+    listener.report("on_end", history)
     others = Recorder(), Recorder()
     heard.replay(others)
     assert others[0].events == others[1].events == heard.events
+    assert [name for name, _ in heard.events] == ["on_begin", "on_step", "on_evaluation", "on_end"]
     assert heard.events[-1] == ("on_end", (history,))
 
 
-def test_tensorboard_has_what_was_told(tmp_path, alone):
+def test_tensorboard_has_what_callbacks_are_given(tmp_path, alone):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -122,15 +122,15 @@ def test_tensorboard_has_what_was_told(tmp_path, alone):
     runs = sorted(path.parent for path in (tmp_path / "logs").rglob("events.*"))
     assert len(runs) == len(named(events, "on_begin"))
     assert runs[0] == tmp_path / "logs" / "fold 1" / "training 1"
-    losses, looks, kept = [], [], []
+    losses, evaluations, kept = [], [], []
     for run in runs:
         read = EventAccumulator(str(run))
         read.Reload()
         losses += [(e.step, e.value) for e in read.Scalars("loss")]
-        looks += [(e.step, e.value) for e in read.Scalars("held_out")]
+        evaluations += [(e.step, e.value) for e in read.Scalars("held_out")]
         kept += [e.value for e in read.Scalars("kept_step")]
     np.testing.assert_allclose(losses, named(events, "on_step"), rtol=1e-6)
-    np.testing.assert_allclose(looks, named(events, "on_evaluation"), rtol=1e-6)
+    np.testing.assert_allclose(evaluations, named(events, "on_evaluation"), rtol=1e-6)
     assert kept == [history.best_step for (history,) in named(events, "on_end")]
 
 

@@ -114,7 +114,7 @@ def test_a_header_that_stops_is_refused(refuses, pack):
     [((2, 3, 5), "30 bytes of values and"), ((2, 3, 3), "18 bytes of values and")],
 )
 def test_a_header_that_lies_is_refused(refuses, pack, shape, truth):
-    refuses(pack(header(*shape) + VALUES.tobytes()), truth, "its header lies")
+    refuses(pack(header(*shape) + VALUES.tobytes()), truth, "its header is wrong")
 
 
 @FORMS

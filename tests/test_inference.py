@@ -9,18 +9,18 @@ from scipy.stats import kstest, norm
 
 import deminat
 from deminat import MIResult
-from deminat.data.sample import as_sample
+from deminat.data.sample import RowOptions, as_sample
 from deminat.data.units import row_pairs
 from deminat.errors import DataError
 from deminat.estimators.crossfit import CrossFit
 from deminat.estimators.scores import Scores, standard_error
-from deminat.inference.independence import _blocks, _tried, independence_test
+from deminat.inference.independence import _blocks, _part_test, independence_test
 from deminat.inference.interval import interval, range_warnings
 from deminat.inference.lower_bound import _CLIPS, _SHARES, _log_mean, lower_bound
-from deminat.inference.sequential import SequentialPart, _is_silent, sequential_parts
+from deminat.inference.sequential import SequentialPart, _is_zero, sequential_parts
 from deminat.tasks import gaussian, get
 from deminat.training.config import Training
-from test_serial import wandering
+from test_serial import slow_series
 
 QUICK = Training(batch=64, steps=50)
 
@@ -32,9 +32,9 @@ def normals(n, d=1, seed=0):
 # The test of independence
 
 
-def link_of(x, y, **about):
-    """A part whose critic multiplies x and y."""
-    sample = as_sample(x, y, **about)
+def part_of(x, y, **about):
+    """A part of a sample whose critic multiplies x and y."""
+    sample = as_sample(x, y, RowOptions(**about))
     return SequentialPart(sample, sample.x, sample.y)
 
 
@@ -42,21 +42,21 @@ def p_values(draw, runs=200, permutations=39):
     found = []
     for seed in range(runs):
         rng = np.random.default_rng(seed)
-        found.append(_tried(draw(rng), permutations, rng)[0])
+        found.append(_part_test(draw(rng), permutations, rng)[0])
     return np.array(found)
 
 
 def grouped(rng):
     of = np.repeat(np.arange(24), rng.integers(3, 9, size=24))
     x, y = (rng.normal(size=24)[of] + 0.3 * rng.normal(size=len(of)) for _ in range(2))
-    return link_of(x, y, groups=of)
+    return part_of(x, y, groups=of)
 
 
 DRAWS = {
-    "normal": lambda rng: link_of(*rng.normal(size=(2, 40))),
-    "cauchy": lambda rng: link_of(*rng.standard_cauchy((2, 40))),
-    "coins": lambda rng: link_of(*rng.integers(0, 2, size=(2, 40))),
-    "copies": lambda rng: link_of(*(np.repeat(rng.normal(size=40), 3) for _ in range(2))),
+    "normal": lambda rng: part_of(*rng.normal(size=(2, 40))),
+    "cauchy": lambda rng: part_of(*rng.standard_cauchy((2, 40))),
+    "coins": lambda rng: part_of(*rng.integers(0, 2, size=(2, 40))),
+    "copies": lambda rng: part_of(*(np.repeat(rng.normal(size=40), 3) for _ in range(2))),
     "groups": grouped,
 }
 
@@ -68,14 +68,14 @@ def test_p_values_of_independent_sides_are_uniform(kind):
 
 def test_permuting_rows_of_groups_one_by_one_would_not_do():
     def naive(rng):
-        link = grouped(rng)
-        return link_of(link.sample.x, link.sample.y)
+        part = grouped(rng)
+        return part_of(part.sample.x, part.sample.y)
 
     assert (p_values(naive) <= 0.05).mean() > 0.15
 
 
-def test_chance_shared_by_folds_is_why_critics_come_in_a_chain():
-    # Two folds, each tried by the 30 sample correlations of the other: both give the same inner
+def test_noise_shared_by_folds_is_why_critics_are_trained_in_sequence():
+    # Two folds, each tested by the 30 sample correlations of the other: both give the same inner
     # product, so that their sum is twice it, while permuted ones differ and have half the variance.
     r = np.random.default_rng(0).normal(size=(2, 20_000, 30))  # in standard errors
     total = 2 * (r[0] * r[1]).sum(axis=1)
@@ -107,18 +107,19 @@ def test_dependence_is_found(relation):
 
 def test_series_are_shifted_not_shuffled():
     rejected = [
-        independence_test(wandering(600, s), wandering(600, s + 1000), order=True).p_value <= 0.05
+        independence_test(slow_series(600, s), slow_series(600, s + 1000), order=True).p_value
+        <= 0.05
         for s in range(40)
     ]
     assert sum(rejected) <= 7  # one in a hundred would have more at a level of 8%
-    x = wandering(600, 0)
+    x = slow_series(600, 0)
     late = np.random.default_rng(0).permutation(600)
-    y = x + 0.5 * wandering(600, 1)
+    y = x + 0.5 * slow_series(600, 1)
     assert independence_test(x[late], y[late], order=late).p_value < 0.01
 
 
 def test_a_short_slow_series_is_refused():
-    x, y = wandering(30, 0, 0.999), wandering(30, 1, 0.999)
+    x, y = slow_series(30, 0, 0.999), slow_series(30, 1, 0.999)
     with pytest.raises(DataError, match="collect a longer series"):
         independence_test(x, y, order=True)
 
@@ -149,13 +150,13 @@ def test_small_samples_are_exact_too():
     assert kstest(np.array(p) - 0.5 / 100, "uniform").pvalue > 1e-3
 
 
-def test_zeros_that_meet_by_chance_are_no_copies():
+def test_zeros_that_coincide_are_no_copies():
     rejected = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
         x, y = (rng.exponential(size=2_000) * (rng.random(2_000) > 0.09) for _ in "xy")
         assert as_sample(x, y).labels is None
-        rejected += _tried(link_of(x * (x > 0), y * (y > 0)), 39, rng)[0] <= 0.05
+        rejected += _part_test(part_of(x * (x > 0), y * (y > 0)), 39, rng)[0] <= 0.05
     assert rejected <= 10
 
 
@@ -165,7 +166,7 @@ def test_rows_shuffled_by_the_same_seed_are_still_split_at_random():
     x, y = x[np.argsort(x + y)], y[np.argsort(x + y)]
     order = np.random.default_rng(0).permutation(400)
     parts = sequential_parts(as_sample(x[order], y[order]), seed=0)
-    means = [float((link.sample.x + link.sample.y).mean()) for link in parts]
+    means = [float((part.sample.x + part.sample.y).mean()) for part in parts]
     assert max(map(abs, means)) < 0.5
 
 
@@ -190,27 +191,27 @@ def test_results_are_lines_and_dictionaries():
     assert result.to_dict()["p_value"] == result.p_value
 
 
-# The chain
+# Critics in sequence
 
 
-def test_parts_of_a_chain_are_not_known_to_its_critics():
+def test_parts_are_not_known_to_the_critics_that_score_them():
     x, y = normals(200)
-    links = sequential_parts(as_sample(x, y), seed=0)
-    assert [len(link) for link in links] == [60, 60]
-    rows = [{float(v) for v in link.sample.x[:, 0]} for link in links]
+    parts = sequential_parts(as_sample(x, y), seed=0)
+    assert [len(part) for part in parts] == [60, 60]
+    rows = [{float(v) for v in part.sample.x[:, 0]} for part in parts]
     assert not rows[0] & rows[1]
 
 
-def test_terms_of_one_side_are_silence():
+def test_terms_of_one_side_count_as_zero():
     x, y = np.random.default_rng(0).normal(size=(2, 9))
-    assert _is_silent(np.add.outer(x, y))
-    assert not _is_silent(np.multiply.outer(x, y))
+    assert _is_zero(np.add.outer(x, y))
+    assert not _is_zero(np.multiply.outer(x, y))
 
 
-def test_a_silent_critic_is_replaced_by_one_that_speaks():
+def test_a_zero_critic_is_replaced_by_correlations():
     for seed in range(3):
-        for link in sequential_parts(as_sample(*normals(300, seed=seed)), seed):
-            assert np.ptp(link.left @ link.right.T) > 0.01
+        for part in sequential_parts(as_sample(*normals(300, seed=seed)), seed):
+            assert np.ptp(part.left @ part.right.T) > 0.01
 
 
 # The lower bound
@@ -230,7 +231,7 @@ def test_a_perfect_critic_proves_most_of_it_given_many_pairs():
     assert 0.9 < many < 1
 
 
-def test_nothing_is_proved_by_silence_or_by_no_rows():
+def test_nothing_is_proved_by_a_zero_critic_or_by_no_rows():
     assert lower_bound([np.zeros((1, 200, 2, 2))]) == 0
     assert lower_bound([np.zeros((1, 0, 2, 2))]) == 0
     assert lower_bound([]) == 0
@@ -238,7 +239,7 @@ def test_nothing_is_proved_by_silence_or_by_no_rows():
 
 BENDS = {
     "true": lambda f: f,
-    "too loud": lambda f: 3 * f,
+    "overscaled": lambda f: 3 * f,
     "shifted": lambda f: f + 2,
     "noisy": lambda f: f + np.random.default_rng(0).normal(size=f.shape),
 }
@@ -255,7 +256,7 @@ def test_the_bound_is_rarely_above_the_truth_whatever_the_critic(name, bend):
 
 
 def jensen_shannon_bound(tables):
-    """Return what the same bets prove of the Jensen-Shannon divergence, as information."""
+    """Return what the same e-values prove of the Jensen-Shannon divergence, as information."""
 
     def gains(clip):
         f = np.clip(tables, -clip, clip)
@@ -286,27 +287,27 @@ def least_information(divergence):
 
 
 @pytest.mark.parametrize("name", ["1v1-normal-0.75", "gaussian-5d-3nats", "student-identity-5-5-2"])
-@pytest.mark.parametrize("bend", ["true", "too loud", "noisy"])
+@pytest.mark.parametrize("bend", ["true", "overscaled", "noisy"])
 @pytest.mark.parametrize("n", [1_000, 10_000])
 def test_the_jensen_shannon_divergence_would_prove_less(name, bend, n):
     tables = tables_of(get(name), n, 0, BENDS[bend])
     assert jensen_shannon_bound(tables) <= lower_bound([tables])
 
 
-def test_independent_pairs_prove_nothing_even_to_a_critic_that_believes():
+def test_independent_pairs_prove_nothing_whatever_the_scores():
     rng = np.random.default_rng(0)
     bounds = [lower_bound([rng.normal(size=(1, 240, 2, 2))]) for _ in range(60)]
     assert sum(b > 0 for b in bounds) <= 7
 
 
-def test_couples_hold_rows_that_do_not_depend_on_each_other():
+def test_pairs_of_rows_hold_independent_rows():
     x, y = normals(240)
     groups = np.arange(240) // 5
-    rows = row_pairs(as_sample(x, y, groups=groups), 0)
+    rows = row_pairs(as_sample(x, y, RowOptions(groups=groups)), 0)
     assert rows.shape == (5, 24, 2)
     for draw in rows:
         assert len(set(groups[draw].ravel())) == 48
-    assert (groups[rows] == groups[rows[0]]).all()  # units stay in their couples
+    assert (groups[rows] == groups[rows[0]]).all()  # units stay in their pairs
     assert len(set(rows[:, 0, 0])) == 5
     assert row_pairs(as_sample(x, y), 0).shape == (1, 120, 2)
 
@@ -328,9 +329,9 @@ def test_estimates_come_with_an_interval_a_p_value_and_a_bound(result):
     assert result.p_value < 0.001
     assert 0 < result.lower_bound < 0.5
     assert f"p < 0.001  at least {result.lower_bound:.3f}  n=600" in str(result)
-    told = result.to_dict("bits")
-    assert told["lower_bound"] == pytest.approx(result.lower_bound / np.log(2))
-    assert "95% sure" in result._repr_html_()
+    written = result.to_dict("bits")
+    assert written["lower_bound"] == pytest.approx(result.lower_bound / np.log(2))
+    assert "(95% confidence)" in result._repr_html_()
 
 
 def test_methods_that_train_nothing_have_neither():
@@ -345,12 +346,12 @@ def test_series_have_no_bound_and_closed_forms_do_not_know_groups():
     series = deminat.estimate(x, y, method=deminat.Estimator(training=QUICK), folds=2, order=True)
     assert series.lower_bound is None
     assert series.p_value is not None
-    told = deminat.estimate(x, y, method="ksg", groups=np.arange(200) // 4).warnings
-    assert [w.code for w in told if w.code == "ungrouped"] == ["ungrouped"]
+    warnings = deminat.estimate(x, y, method="ksg", groups=np.arange(200) // 4).warnings
+    assert [w.code for w in warnings if w.code == "ungrouped"] == ["ungrouped"]
 
 
 def test_a_short_series_has_an_estimate_without_a_p_value():
-    x, y = wandering(40, 0), wandering(40, 1)
+    x, y = slow_series(40, 0), slow_series(40, 1)
     quick = deminat.Estimator(training=QUICK)
     result = deminat.estimate(x, y, method=quick, folds=2, order=True)
     assert result.p_value is None
@@ -376,39 +377,41 @@ def test_only_mean_log_ratios_have_an_interval():
     assert ccmi.lower_bound == demi.lower_bound
 
 
-def a_fit(optimism=0.0, start=0.5, scatter=0.0):
+def a_fit(optimism=0.0, baseline=0.5, scatter=0.0):
     means = (0.5 - scatter, 0.5 + scatter)
     training = tuple(m + 2 * optimism for m in means)
-    return CrossFit(None, (), means, training, (start,) * 2, ())
+    return CrossFit(None, (), means, training, (baseline,) * 2, ())
 
 
-def test_intervals_allow_for_chance_for_training_and_for_what_was_not_found():
+def test_intervals_allow_for_sampling_noise_training_and_missed_information():
     result = MIResult(0.5, 0.01, 5_000, "demi", np.zeros(2))
     low, high = interval(result, a_fit(), 5_000)
     assert (low, high) == pytest.approx((0.4804, 0.5196), abs=1e-4)
-    assert interval(result, a_fit(scatter=0.015), 5_000)[1] == high  # no more than chance
+    assert interval(result, a_fit(scatter=0.015), 5_000)[1] == high  # within sampling noise
     wide = interval(result, a_fit(scatter=0.1), 5_000)[1]
     assert wide == pytest.approx(0.5 + 12.706 * 0.1, abs=1e-3)
     assert interval(result, a_fit(optimism=0.02), 5_000) == pytest.approx((low - 0.02, high + 0.06))
-    assert interval(result, a_fit(start=0.1), 5_000) == pytest.approx((low, high + 0.06))
-    assert interval(replace(result, mi=-0.1), a_fit(start=0), 5_000)[0] == 0
+    assert interval(result, a_fit(baseline=0.1), 5_000) == pytest.approx((low, high + 0.06))
+    assert interval(replace(result, mi=-0.1), a_fit(baseline=0), 5_000)[0] == 0
 
 
 def test_no_interval_says_that_pairs_hide_nothing():
-    silent = MIResult(0.0, 0.0, 5_000, "demi", np.zeros(2))
+    zero = MIResult(0.0, 0.0, 5_000, "demi", np.zeros(2))
     fit = CrossFit(None, (), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), ())
-    assert interval(silent, fit, 5_000) == (0.0, 6.5 / 5_000)
-    assert interval(replace(silent, lower_bound=0.1), fit, 5_000) == (0.0, 0.1)
+    assert interval(zero, fit, 5_000) == (0.0, 6.5 / 5_000)
+    assert interval(replace(zero, lower_bound=0.1), fit, 5_000) == (0.0, 0.1)
 
 
-def test_intervals_that_were_not_tried_say_so():
+def test_intervals_outside_the_validated_range_have_a_warning():
     x, y = normals(5_000)
     good = MIResult(0.5, 0.01, 5_000, "demi", np.zeros(2))
-    assert list(range_warnings(good, as_sample(x, y))) == []
+    assert list(range_warnings(good, as_sample(x, y), True)) == []
     for other, sample in [
         (replace(good, mi=3.5), as_sample(x, y)),
         (good, as_sample(x[:400], y[:400])),
         (good, as_sample(*normals(50, d=21))),
     ]:
-        (caution,) = range_warnings(other, sample)
-        assert caution.code == "range"
+        (caution,) = range_warnings(other, sample, True)
+        assert caution.code == "unvalidated"
+    (caution,) = range_warnings(good, as_sample(x, y), False)
+    assert "another recipe than the default" in caution.message

@@ -414,13 +414,13 @@ class TestExperiment:
 
     def test_two_epochs_are_kept_and_in_the_end_one(self, tmp_path, monkeypatch):
         cell, there = {**cell_of("mine"), "epochs": 4}, []
-        keep = Snapshots.keep
+        keep = Snapshots.save
 
         def counted(self, run):
             keep(self, run)
             there.append([p.name.split("-")[3] for p in sorted(tmp_path.glob("*.safetensors"))])
 
-        monkeypatch.setattr(Snapshots, "keep", counted)
+        monkeypatch.setattr(Snapshots, "save", counted)
         run_infomax(cell, tmp_path)
         assert there == [["0001"], ["0001", "0002"], ["0002", "0003"], ["0004"]]
 
@@ -434,11 +434,11 @@ class TestExperiment:
             if run.epoch == 2:
                 raise KeyboardInterrupt
 
-        keep = Snapshots.keep
-        monkeypatch.setattr(Snapshots, "keep", interrupted)
+        keep = Snapshots.save
+        monkeypatch.setattr(Snapshots, "save", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run_infomax(cell, tmp_path)
-        monkeypatch.setattr(Snapshots, "keep", keep)
+        monkeypatch.setattr(Snapshots, "save", keep)
         _, last = sorted(tmp_path.glob("*.safetensors"))
         data = bytearray(last.read_bytes())
         if damage == "bit":
@@ -452,7 +452,7 @@ class TestExperiment:
             stem = last.name.rsplit("-", 1)[0]
             last = last.rename(tmp_path / f"{stem}-{sha256_of(bytes(data))}.safetensors")
         last.write_bytes(data)
-        with pytest.warns(UserWarning, match="is damaged .* going on from before it"):
+        with pytest.warns(UserWarning, match="is damaged .* continuing from before it"):
             assert without_time(run_infomax(cell, tmp_path)) == wanted
         assert not last.exists()
 

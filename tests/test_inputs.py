@@ -11,7 +11,7 @@ import scipy.sparse
 import torch
 
 from deminat import DataError, Gaussian
-from deminat.data.sample import as_sample, as_samples_given
+from deminat.data.sample import RowOptions, as_sample, as_samples_given
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -21,9 +21,9 @@ Y = RNG.normal(size=N)
 ABC = list("abc") * 10
 
 
-def taken(x, **options):
+def rows_of(x, **options):
     """The x side of a sample."""
-    return as_sample(x, Y, **options).x
+    return as_sample(x, Y, RowOptions(**options)).x
 
 
 def codes(sample):
@@ -51,8 +51,8 @@ CONTAINERS = {
 
 @pytest.mark.parametrize("wrap", CONTAINERS.values(), ids=CONTAINERS)
 def test_every_container_gives_the_same_values(wrap):
-    assert np.array_equal(taken(wrap(COLUMNS)), COLUMNS)
-    assert taken(wrap(COLUMNS)).dtype == np.float64
+    assert np.array_equal(rows_of(wrap(COLUMNS)), COLUMNS)
+    assert rows_of(wrap(COLUMNS)).dtype == np.float64
 
 
 SERIES = [np.array, list, tuple, torch.tensor, pd.Series, pd.Index, pl.Series, memoryview]
@@ -60,7 +60,7 @@ SERIES = [np.array, list, tuple, torch.tensor, pd.Series, pd.Index, pl.Series, m
 
 @pytest.mark.parametrize("wrap", SERIES, ids=lambda w: f"{w.__module__}.{w.__name__}")
 def test_one_value_a_row_is_one_column(wrap):
-    assert np.array_equal(taken(wrap(COLUMN)), COLUMN[:, None])
+    assert np.array_equal(rows_of(wrap(COLUMN)), COLUMN[:, None])
 
 
 def test_series_bring_their_name():
@@ -70,34 +70,34 @@ def test_series_bring_their_name():
 
 def test_images_keep_their_shape():
     images = RNG.normal(size=(N, 3, 4, 5))
-    assert np.array_equal(taken(images), images)
-    assert np.array_equal(taken(torch.from_numpy(images)), images)
+    assert np.array_equal(rows_of(images), images)
+    assert np.array_equal(rows_of(torch.from_numpy(images)), images)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int8])
 def test_tensors_of_any_type_are_widened_not_rounded(dtype):
     tensor = torch.tensor(COLUMN * 9).to(dtype)
-    assert np.array_equal(taken(tensor)[:, 0], tensor.double().numpy())
+    assert np.array_equal(rows_of(tensor)[:, 0], tensor.double().numpy())
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i8", "f2", "f4", "g", "?"])
 def test_arrays_of_any_type_are_widened_not_rounded(dtype):
     array = (COLUMN * 9).astype(dtype)
-    assert np.array_equal(taken(array)[:, 0], array.astype(np.float64))
+    assert np.array_equal(rows_of(array)[:, 0], array.astype(np.float64))
 
 
 def test_read_only_memory_maps_are_read(tmp_path):
     COLUMNS.tofile(tmp_path / "x")
     mapped = np.memmap(tmp_path / "x", dtype=np.float64, mode="r", shape=COLUMNS.shape)
-    assert np.array_equal(taken(mapped), COLUMNS)
+    assert np.array_equal(rows_of(mapped), COLUMNS)
 
 
 def test_inputs_are_neither_changed_nor_shared():
     frame, tensor = pd.DataFrame(COLUMNS), torch.tensor(COLUMNS)
     with_nan = np.where(np.arange(N) == 3, np.nan, COLUMN)
-    kept = with_nan.copy()
-    as_sample(with_nan, Y, nan="omit")
-    assert np.array_equal(with_nan, kept, equal_nan=True)
+    before = with_nan.copy()
+    as_sample(with_nan, Y, RowOptions(nan="omit"))
+    assert np.array_equal(with_nan, before, equal_nan=True)
     for given, values in ((COLUMNS, COLUMNS), (frame, frame.to_numpy()), (tensor, tensor.numpy())):
         sample = as_sample(given, given)
         assert not np.shares_memory(sample.x, values)
@@ -106,11 +106,11 @@ def test_inputs_are_neither_changed_nor_shared():
 
 def test_numbers_of_other_kinds_are_numbers():
     decimals = [decimal.Decimal(i) / 4 for i in range(N)]
-    assert np.array_equal(taken(decimals)[:, 0], np.arange(N) / 4)
-    assert np.array_equal(taken(pl.Series(decimals))[:, 0], np.arange(N) / 4)
-    assert np.array_equal(taken(range(N))[:, 0], np.arange(N))
-    assert np.array_equal(taken(pd.Series([1, 2.5] * 15, dtype=object))[:, 0], [1, 2.5] * 15)
-    assert np.array_equal(taken(pl.Series([1, 2.5] * 15, dtype=pl.Object))[:, 0], [1, 2.5] * 15)
+    assert np.array_equal(rows_of(decimals)[:, 0], np.arange(N) / 4)
+    assert np.array_equal(rows_of(pl.Series(decimals))[:, 0], np.arange(N) / 4)
+    assert np.array_equal(rows_of(range(N))[:, 0], np.arange(N))
+    assert np.array_equal(rows_of(pd.Series([1, 2.5] * 15, dtype=object))[:, 0], [1, 2.5] * 15)
+    assert np.array_equal(rows_of(pl.Series([1, 2.5] * 15, dtype=pl.Object))[:, 0], [1, 2.5] * 15)
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ def test_polars_does_not_expand_names_as_patterns(names):
     assert sample.x.shape == (N, 4)
     assert sample.x_names == (*(f"{names[0]}={level}" for level in "abc"), names[1])
     frame = pl.DataFrame({names[0]: COLUMN, names[1]: -COLUMN})
-    assert np.array_equal(taken(frame), np.stack([COLUMN, -COLUMN], axis=1))
+    assert np.array_equal(rows_of(frame), np.stack([COLUMN, -COLUMN], axis=1))
 
 
 def test_pandas_names_need_not_be_strings():
     frame = pd.DataFrame(COLUMNS, columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
-    assert np.array_equal(taken(frame), COLUMNS)
-    assert np.array_equal(taken(pd.DataFrame(COLUMNS, columns=[1, 0])), COLUMNS)
-    assert np.array_equal(taken(pd.DataFrame({None: COLUMN}))[:, 0], COLUMN)
+    assert np.array_equal(rows_of(frame), COLUMNS)
+    assert np.array_equal(rows_of(pd.DataFrame(COLUMNS, columns=[1, 0])), COLUMNS)
+    assert np.array_equal(rows_of(pd.DataFrame({None: COLUMN}))[:, 0], COLUMN)
 
 
 # Missing values
@@ -179,15 +179,15 @@ def test_missing_values_are_an_error_with_column_and_count():
 def test_missing_values_of_any_kind_are_found_and_omitted(column):
     with pytest.raises(DataError, match="1 of 30 rows"):
         as_sample(column, Y)
-    sample = as_sample(column, Y, nan="omit")
+    sample = as_sample(column, Y, RowOptions(nan="omit"))
     assert np.array_equal(sample.y[:, 0], Y[1:])
     assert np.isfinite(sample.x).all()
 
 
-def test_pairs_are_omitted_jointly_and_told():
+def test_pairs_are_omitted_jointly_with_a_warning():
     x, y = COLUMN.copy(), Y.copy()
     x[3], y[7], x[9], y[9] = np.nan, np.inf, np.nan, np.nan
-    sample = as_sample(x, y, nan="omit")
+    sample = as_sample(x, y, RowOptions(nan="omit"))
     keep = ~np.isin(np.arange(N), [3, 7, 9])
     assert np.array_equal(sample.x[:, 0], COLUMN[keep])
     assert np.array_equal(sample.y[:, 0], Y[keep])
@@ -195,18 +195,18 @@ def test_pairs_are_omitted_jointly_and_told():
     assert "3 of 30 pairs" in sample.warnings[0].message
 
 
-def test_nothing_omitted_is_nothing_told():
-    assert not as_sample(COLUMN, Y, nan="omit").warnings
+def test_nothing_omitted_is_no_warning():
+    assert not as_sample(COLUMN, Y, RowOptions(nan="omit")).warnings
 
 
 def test_omitting_too_many_is_an_error():
     with pytest.raises(DataError, match="at least 2"):
-        as_sample([np.nan] * N, Y, nan="omit")
+        as_sample([np.nan] * N, Y, RowOptions(nan="omit"))
 
 
 def test_an_unknown_policy_is_an_error():
     with pytest.raises(ValueError, match='"raise" or "omit", got \'drop\''):
-        as_sample(COLUMN, Y, nan="drop")
+        as_sample(COLUMN, Y, RowOptions(nan="drop"))
 
 
 # What cannot be used
@@ -296,7 +296,9 @@ def test_categories_become_indicators(declared):
 
 @every_category
 def test_missing_categories_are_no_level(declared):
-    sample = as_sample(declared(["a", None, "b"] * 10), Y, nan="omit").without_constants()
+    sample = as_sample(
+        declared(["a", None, "b"] * 10), Y, RowOptions(nan="omit")
+    ).without_constants()
     assert np.array_equal(sample.x, np.tile(np.eye(2), (10, 1)))
     assert codes(sample)[0] == "missing"
 
@@ -317,13 +319,15 @@ def test_categories_need_not_be_strings():
 # Constant columns
 
 
-def test_constant_columns_are_dropped_and_told():
+def test_constant_columns_are_dropped_with_a_warning():
     frame = pd.DataFrame({"a": COLUMN, "same": 3.0, "b": Y, "zero": 0})
     sample = as_sample(frame, Y).without_constants()
     assert np.array_equal(sample.x, np.stack([COLUMN, Y], axis=1))
     assert sample.x_names == ("a", "b")
     assert codes(sample) == ["constant"]
-    assert "2 constant column(s) of x tell nothing: same, zero" in sample.warnings[0].message
+    assert (
+        "2 constant column(s) of x carry no information: same, zero" in sample.warnings[0].message
+    )
     assert not sample.is_constant()
 
 
@@ -334,7 +338,7 @@ def test_of_an_all_constant_side_one_column_stays():
     assert "MI is 0" in sample.warnings[0].advice
 
 
-def test_where_all_columns_vary_nothing_is_told():
+def test_where_all_columns_vary_there_is_no_warning():
     sample = as_sample(COLUMNS, Y).without_constants()
     assert not sample.warnings
     assert np.array_equal(sample.x, COLUMNS)
@@ -353,7 +357,7 @@ def test_constant_pixels_keep_their_place():
 
 
 def partition(sample):
-    """The sets of rows that are taken for copies of one observation."""
+    """The sets of rows that count as copies of one observation."""
     sets = {}
     for row, label in enumerate(sample.labels.tolist()):
         sets.setdefault(label, []).append(row)
@@ -379,7 +383,7 @@ def test_different_rows_stand_for_themselves(x, y):
 
 @continuous
 @pytest.mark.parametrize("copies", [2, 5])
-def test_rows_that_are_all_repeated_are_labelled_and_told(x, y, copies):
+def test_rows_that_are_all_repeated_are_labelled_with_a_warning(x, y, copies):
     n = len(x)
     sample = as_sample(np.concatenate([x] * copies), np.concatenate([y] * copies))
     assert partition(sample) == [tuple(range(i, copies * n, n)) for i in range(n)]
@@ -388,7 +392,7 @@ def test_rows_that_are_all_repeated_are_labelled_and_told(x, y, copies):
 
 
 @continuous
-def test_2_percent_of_copies_far_apart_are_labelled_and_told(x, y):
+def test_2_percent_of_copies_far_apart_are_labelled_with_a_warning(x, y):
     few = slice(0, len(x) // 50)
     sample = as_sample(np.concatenate([x, x[few]]), np.concatenate([y, y[few]]))
     assert sum(len(rows) == 2 for rows in partition(sample)) == len(x) // 50
@@ -396,7 +400,7 @@ def test_2_percent_of_copies_far_apart_are_labelled_and_told(x, y):
 
 
 @continuous
-def test_a_single_copy_is_labelled_but_not_told(x, y):
+def test_a_single_copy_is_labelled_without_a_warning(x, y):
     sample = as_sample(np.concatenate([x, x[:1]]), np.concatenate([y, y[:1]]))
     assert (0, len(x)) in partition(sample)
     assert not sample.warnings
@@ -412,7 +416,7 @@ def test_minus_zero_equals_zero():
     assert (0, 499) in partition(as_sample(x, y))
 
 
-def test_labels_follow_the_rows_that_are_taken():
+def test_labels_follow_the_selected_rows():
     x, y = RNG.normal(size=(2, 100))
     sample = as_sample(np.tile(x, 2), np.tile(y, 2))
     part = sample.take(np.array([3, 150, 103]))
@@ -423,7 +427,7 @@ def test_labels_follow_the_rows_that_are_taken():
 def test_omitted_rows_have_no_labels():
     x, y = (np.tile(a, 2) for a in RNG.normal(size=(2, 100)))
     x[0] = np.nan
-    sample = as_sample(x, y, nan="omit")
+    sample = as_sample(x, y, RowOptions(nan="omit"))
     assert len(sample.labels) == len(sample) == 199
     assert codes(sample) == ["missing", "duplicates"]
 
@@ -528,12 +532,12 @@ def test_odd_values_are_a_data_error(x):
     ids=["list of tensors with gradient", "conjugate view"],
 )
 def test_odd_tensors_are_read(x):
-    assert np.array_equal(taken(x)[:, 0], COLUMN)
+    assert np.array_equal(rows_of(x)[:, 0], COLUMN)
 
 
 def test_missing_values_among_objects_are_omitted():
     column = pd.Series([pd.NA, *range(N - 1)], dtype=object)
-    assert len(as_sample(column, Y, nan="omit")) == N - 1
+    assert len(as_sample(column, Y, RowOptions(nan="omit"))) == N - 1
 
 
 def test_numbers_as_strings_are_refused_among_objects_too():
@@ -580,7 +584,7 @@ def series(values):
 @pytest.mark.parametrize("kind", range(4))
 def test_groups_may_be_names_or_numbers_of_any_kind(kind):
     for values in (["a", "b", "a"] * 10, [3.5, 1.0, 3.5] * 10):
-        labels = as_sample(*two(), groups=series(values)[kind]).labels
+        labels = as_sample(*two(), RowOptions(groups=series(values)[kind])).labels
         assert (labels[::3] == labels[2::3]).all()
         assert (labels[::3] != labels[1::3]).all()
 
@@ -589,42 +593,46 @@ def test_groups_that_share_a_copy_are_one():
     x, y = two()
     groups = np.arange(30) // 3
     x[3], y[3] = x[0], y[0]
-    labels = as_sample(x, y, groups=groups).labels
+    labels = as_sample(x, y, RowOptions(groups=groups)).labels
     assert len(set(labels[:6])) == 1
     assert len(set(labels)) == 9
-    assert as_sample(x, y, groups=groups).copies is not None
+    assert as_sample(x, y, RowOptions(groups=groups)).copies is not None
 
 
 def test_order_gives_places_in_time():
     x, y = two()
-    assert as_sample(x, y, order=True).times.tolist() == list(range(30))
-    assert as_sample(x, y, order=False).times is None
-    assert as_sample(x, y, order=-np.arange(30)).times.tolist() == list(range(29, -1, -1))
+    assert as_sample(x, y, RowOptions(order=True)).times.tolist() == list(range(30))
+    assert as_sample(x, y, RowOptions(order=False)).times is None
+    assert as_sample(x, y, RowOptions(order=-np.arange(30))).times.tolist() == list(
+        range(29, -1, -1)
+    )
     dates = pd.date_range("2024-01-01", periods=30)[::-1]
-    assert as_sample(x, y, order=dates.to_series()).times.tolist() == list(range(29, -1, -1))
+    assert as_sample(x, y, RowOptions(order=dates.to_series())).times.tolist() == list(
+        range(29, -1, -1)
+    )
 
 
-def test_text_may_be_times_and_equal_times_are_told():
+def test_text_may_be_times_and_equal_times_have_a_warning():
     x, y = two()
     days = [f"2024-01-{d:02d}" for d in range(30, 0, -1)]
-    assert as_sample(x, y, order=days).times.tolist() == list(range(29, -1, -1))
-    assert as_sample(x, y, order=np.True_).times is not None
-    (told, *_) = as_sample(x, y, order=np.arange(30) // 2).warnings
-    assert (told.code, told.message[:11]) == ("tied_times", "15 of 30 ro")
+    assert as_sample(x, y, RowOptions(order=days)).times.tolist() == list(range(29, -1, -1))
+    assert as_sample(x, y, RowOptions(order=np.True_)).times is not None
+    (warning, *_) = as_sample(x, y, RowOptions(order=np.arange(30) // 2)).warnings
+    assert (warning.code, warning.message[:11]) == ("tied_times", "15 of 30 ro")
 
 
 def test_copies_in_time_are_refused():
     x, y = two(60)
     with pytest.raises(DataError, match="leave the copies out, or order"):
-        as_sample(np.tile(x, 2), np.tile(y, 2), order=True)
+        as_sample(np.tile(x, 2), np.tile(y, 2), RowOptions(order=True))
 
 
 def test_nothing_but_missing_values_is_too_few():
     with pytest.raises(DataError, match="0 pairs are too few"):
-        as_sample(np.full(5, np.nan), np.zeros(5), groups=range(5), nan="omit")
+        as_sample(np.full(5, np.nan), np.zeros(5), RowOptions(groups=range(5), nan="omit"))
 
 
-def test_what_is_missing_on_both_sides_is_told_at_once():
+def test_missing_values_of_both_sides_are_in_one_error():
     with pytest.raises(DataError, match=r"x has NaN .* 1 of 3 rows.*; y has NaN .* 1 of 3 rows"):
         as_sample([1, np.nan, 2], [np.nan, 1, 2])
 
@@ -632,9 +640,9 @@ def test_what_is_missing_on_both_sides_is_told_at_once():
 def test_what_is_beside_a_dropped_pair_is_dropped_too():
     x, y = two()
     x[4] = np.nan
-    sample = as_sample(x, y, groups=np.arange(30) // 2, nan="omit")
+    sample = as_sample(x, y, RowOptions(groups=np.arange(30) // 2, nan="omit"))
     assert len(sample.labels) == 29
-    times = as_sample(x, y, order=np.arange(30)[::-1], nan="omit").times
+    times = as_sample(x, y, RowOptions(order=np.arange(30)[::-1], nan="omit")).times
     assert sorted(times) == list(range(29))
 
 
@@ -652,7 +660,7 @@ def test_what_is_beside_a_dropped_pair_is_dropped_too():
 )
 def test_groups_and_order_that_cannot_be_are_refused(about, message):
     with pytest.raises(DataError, match=message):
-        as_sample(*two(), **about)
+        as_sample(*two(), RowOptions(**about))
 
 
 def test_pandas_rows_in_another_order_are_refused():
@@ -667,7 +675,7 @@ def test_pandas_rows_in_another_order_are_refused():
     assert len(as_sample(x, y.set_axis(range(100, 120)))) == 20  # other labels: by position
 
 
-def test_times_and_lazy_frames_are_told_what_to_do():
+def test_errors_of_times_and_lazy_frames_say_what_to_do():
     days = pd.Series(pd.date_range("2024-01-01", periods=20))
     with pytest.raises(DataError, match="turn them into numbers first"):
         as_sample(days, np.arange(20.0))

@@ -1,4 +1,4 @@
-"""Datasets of pairs, and folders of arrays: one row an item."""
+"""Datasets of pairs and folders of arrays: one row per item."""
 
 import numpy as np
 import polars as pl
@@ -18,16 +18,16 @@ Y = X[:, 0] + RNG.normal(size=200).astype(np.float32)
 
 
 class Pairs(Dataset):
-    """A dataset that counts what it is asked for."""
+    """A dataset that records which items are loaded."""
 
     def __init__(self, change=lambda i, item: item, n=200):
-        self.asked, self.change, self.n = [], change, n
+        self.loaded, self.change, self.n = [], change, n
 
     def __len__(self):
         return self.n
 
     def __getitem__(self, i):
-        self.asked.append(i)
+        self.loaded.append(i)
         return self.change(i, (torch.from_numpy(X[i]), float(Y[i])))
 
 
@@ -40,18 +40,19 @@ def test_a_dataset_is_both_sides():
     assert deminat.compare(Pairs(), methods=["ksg"])[0].n == 200
 
 
-def test_an_item_is_asked_for_once_and_only_if_it_is_drawn():
+def test_an_item_is_loaded_once_and_only_if_it_is_drawn():
     dataset = Pairs()
     result = deminat.estimate(dataset, method="gaussian", max_rows=50)
-    assert sorted({*dataset.asked} - {0}) == [r for r in result.rows.tolist() if r]
-    assert len(dataset.asked) == len(set(dataset.asked))
+    assert sorted({*dataset.loaded} - {0}) == [r for r in result.rows.tolist() if r]
+    assert len(dataset.loaded) == len(set(dataset.loaded))
     assert result.mi == deminat.estimate(X, Y, method="gaussian", max_rows=50).mi
 
 
 def test_images_and_labels_keep_their_shapes():
     images = RNG.normal(size=(30, 1, 4, 4))
     dataset = TensorDataset(torch.from_numpy(images), torch.arange(30) % 3)
-    assert deminat.estimate(dataset, method="copula").diagnostics["run"]["x"]["shape"] == [1, 4, 4]
+    run = deminat.estimate(dataset, method="copula").diagnostics["run"]
+    assert tuple(run.x.shape) == (1, 4, 4)
 
 
 def bad(where, instead):
@@ -62,14 +63,14 @@ def bad(where, instead):
     ("change", "says"),
     [
         (bad(7, lambda item: (item[0][:2], item[1])), "item 7 .* x of shape .2,. where item 0 has"),
-        (bad(7, lambda item: (*item, 3)), "item 7 of the dataset is 3 things"),
-        (bad(7, lambda item: item[0]), "item 7 of the dataset is one Tensor"),
-        (bad(0, lambda item: {"x": 1}), "item 0 of the dataset is one dict"),
+        (bad(7, lambda item: (*item, 3)), "item 7 of the dataset is a sequence of length 3"),
+        (bad(7, lambda item: item[0]), "item 7 of the dataset is a single Tensor"),
+        (bad(0, lambda item: {"x": 1}), "item 0 of the dataset is a single dict"),
         (bad(7, lambda item: (item[0], "cat")), "y of item 7 of the dataset holds <U3"),
         (bad(7, lambda item: (item[0], None)), "y of item 7 of the dataset holds object"),
-        (bad(7, lambda item: ([[1], [2, 3]], 1.0)), "x of item 7 of the dataset is no array"),
+        (bad(7, lambda item: ([[1], [2, 3]], 1.0)), "x of item 7 of the dataset is not an array"),
         (bad(7, lambda item: (item[0] + 1j, 1.0)), "x of item 7"),
-        (bad(7, lambda item: 1 / 0), "item 7 of the dataset cannot be had: division by zero"),
+        (bad(7, lambda item: 1 / 0), "item 7 of the dataset cannot be loaded: division by zero"),
         (bad(7, lambda item: (item[0] * np.nan, 1.0)), "NaN or inf in 1 of 200"),
     ],
 )
@@ -83,7 +84,7 @@ class Stream(IterableDataset):
         return iter([])
 
 
-def test_other_things_are_no_datasets():
+def test_other_values_are_not_datasets():
     with pytest.raises(DataError, match="has no length"):
         deminat.estimate(Stream())
     with pytest.raises(DataError, match="has no items"):
@@ -110,7 +111,7 @@ def rows_of(path):
     return np.stack([np.load(path / f"cell{i}.npy") for i in range(40)])
 
 
-def test_a_folder_is_a_row_a_file_in_natural_order(folder, tmp_path):
+def test_a_folder_has_one_row_per_file_in_natural_order(folder, tmp_path):
     np.save(tmp_path / "y.npy", np.arange(40.0))
     x, _ = files.scan_pair(folder, tmp_path / "y.npy")
     assert (len(x), x.row_width) == (40, 6)
@@ -145,7 +146,7 @@ def test_bad_folders_are_refused(folder, tmp_path):
     table.write_text("age\n" + "".join(f"{i % 7}.5\n" for i in range(40)))
     words = table, "--x", f"{folder}/", "--y", "age"
     assert "is on both sides" in refused(table, "--x", f"{folder}/", "--y", f"{folder}/")
-    assert "say what y is" in refused(table, "--x", f"{folder}/")
+    assert "choose y with --y NAME" in refused(table, "--x", f"{folder}/")
     assert "no column" in refused(table, "--x", f"{tmp_path}/nowhere/", "--y", "age")
     np.save(folder / "cell3.npy", np.zeros((3, 2)))
     assert "cell3.npy has shape (3, 2) where cell0.npy has (2, 3)" in refused(*words)
@@ -204,13 +205,13 @@ def test_files_that_a_column_names_in_another_order_are_refused(
         [str(i) for i in range(39, -1, -1)],
     ],
 )
-def test_the_order_of_a_folder_is_told_where_no_column_names_its_files(folder, tmp_path, cells):
+def test_the_order_of_a_folder_is_printed_unless_a_column_names_its_files(folder, tmp_path, cells):
     table = beside(tmp_path, cells)
     words = ["estimate", table, "--x", f"{folder}/", "--y", "age", "--method", "ksg"]
     done = CliRunner().invoke(app, [str(w) for w in words])
     assert done.exit_code == 0, done.exception
-    order = "40 files, a row each, in this order: cell0.npy, cell1.npy, cell2.npy ..."
-    assert f"{folder}/: {order}" in done.stderr.splitlines()
+    order = "40 files, one per row, in this order: cell0.npy, cell1.npy, cell2.npy ..."
+    assert f"note: {folder}/ has {order}" in done.stderr.splitlines()
 
 
 def test_numbers_name_no_files(tmp_path):

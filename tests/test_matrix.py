@@ -1,6 +1,7 @@
 """All pairs of columns: which pairs, adjusted p-values, going on, files and figures."""
 
 import json
+import pickle
 import warnings
 from datetime import date
 
@@ -160,6 +161,99 @@ def test_a_matrix_goes_on_unless_the_values_changed(tmp_path, monkeypatch):
     assert len(asked) == 3
 
 
+class _PreparedError(Exception):
+    """Ends `pairwise` before anything is estimated."""
+
+
+@pytest.fixture
+def prepared(monkeypatch):
+    """Return a call of `pairwise` that returns the sweep it would run."""
+
+    def prepare(*args, **options):
+        sweeps = []
+
+        def stop(sweep, *_, **__):
+            sweeps.append(sweep)
+            raise _PreparedError
+
+        monkeypatch.setattr("deminat.matrix.run_sweep", stop)
+        with pytest.raises(_PreparedError):
+            deminat.pairwise(*args, **options)
+        return sweeps[0]
+
+    return prepare
+
+
+class _CountedName(str):
+    """A name that counts how often it is hashed or compared."""
+
+    uses = 0
+
+    def __hash__(self):
+        type(self).uses += 1
+        return super().__hash__()
+
+    def __eq__(self, other):
+        type(self).uses += 1
+        return super().__eq__(other)
+
+
+def wide_frame(columns, rows=20):
+    values = np.random.default_rng(0).normal(size=(rows, columns))
+    return pl.DataFrame({f"column_{i}": values[:, i] for i in range(columns)})
+
+
+def test_preparing_many_pairs_uses_each_name_a_few_times_a_pair(prepared):
+    frame = wide_frame(766)
+    names = [_CountedName(name) for name in frame.columns]
+    _CountedName.uses = 0
+    cells = prepared(frame, names).cells
+    assert len(cells) == 766 * 765 // 2
+    assert _CountedName.uses <= 5 * len(cells)
+
+
+def test_the_work_of_a_pair_does_not_grow_with_the_number_of_columns(prepared):
+    sizes = []
+    for columns in (3, 30, 300):
+        sweep = prepared(wide_frame(columns), groups=np.arange(20) // 2)
+        sizes.append(len(pickle.dumps((sweep.run, sweep.cells[0]))))
+    assert sizes[0] == sizes[1] == sizes[2] < 4_000
+
+
+def test_several_processes_find_the_same():
+    frame = frame_of(60).select("a", "like a", "c")
+    one, two = (deminat.pairwise(frame, n_jobs=jobs) for jobs in (1, 2))
+    assert one.table.equals(two.table)
+
+
+_NUMBERS = [1, 2, 3] * 20
+_COLLISIONS = {
+    "integers and categories": (
+        pd.Series(_NUMBERS),
+        pd.Series(_NUMBERS, dtype="category"),
+    ),
+    "integers of two sizes": (pl.Series(_NUMBERS), pl.Series(_NUMBERS, dtype=pl.Int8)),
+    "null and the label None": (
+        pl.Series([None, "b", "c"] * 20, dtype=pl.Enum(["None", "b", "c"])),
+        pl.Series(["None", "b", "c"] * 20, dtype=pl.Enum(["None", "b", "c"])),
+    ),
+    "labels that hold the separator": (
+        pl.Series(["a\0b", "c"] * 30, dtype=pl.Categorical),
+        pl.Series(["a", "b\0c"] * 30, dtype=pl.Categorical),
+    ),
+}
+
+
+@pytest.mark.parametrize("columns", _COLLISIONS.values(), ids=_COLLISIONS)
+def test_stored_rows_are_not_used_for_another_type_or_for_nulls(asked, tmp_path, columns):
+    frame_class = pd.DataFrame if isinstance(columns[0], pd.Series) else pl.DataFrame
+    for i, column in enumerate(columns, start=1):
+        frame = frame_class({"a": column, "b": np.arange(60.0)})
+        for _ in range(2):
+            deminat.pairwise(frame, store=tmp_path / "pairs.sqlite")
+            assert len(asked) == i
+
+
 def test_rows_may_know_of_each_other(asked, tmp_path):
     frame = frame_of(60).select("a", "like a").with_columns(who=pl.arange(60) // 6)
     store, who = tmp_path / "pairs.sqlite", frame["who"].to_list()
@@ -208,7 +302,7 @@ def test_the_command_writes_a_table_and_figures(tmp_path):
     assert result.exit_code == 0, result.output
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"pairs.parquet", "pairs.csv", "heat_map.png", "network.png"} <= names
-    assert "0 of 2 pairs depend on each other" in result.stderr
+    assert "0 of 2 pairs are dependent" in result.stderr
     told = json.loads(called(*words, "--json").stdout)
     assert [(row["x"], row["y"]) for row in told] == [("a", "c"), ("like a", "c")]
     assert pl.read_parquet(tmp_path / "out" / "pairs.parquet").to_dicts() == told
@@ -234,7 +328,7 @@ def test_the_command_shows_intervals_and_warnings_under_their_names(tmp_path, mo
     assert ["a", "c", "0.500", "0.250", "0.750", "0.001", "0.002", "range"] in lines
     assert ["a", "d", "0.500", "0.001", "0.002"] in lines
     assert ["a", "e", "not", "estimated"] in lines
-    assert "1 of the pairs are not estimated, the first for this: too few" in result.stderr
+    assert "error: 1 of 3 pairs failed; the first: too few" in result.stderr
 
 
 @pytest.fixture
@@ -264,10 +358,8 @@ def test_the_command_leaves_out_what_nobody_named_and_is_no_number(tmp_path, pai
     path, out = words_file(tmp_path, suffix), ("--out", tmp_path / "out")
     result = called(path, *out)
     assert result.exit_code == 0, result.output
-    assert (
-        "left out: label, day, comment (not numbers; declare categories with --categorical)\n"
-        in result.stderr
-    )
+    reason = "not numeric; declare categories with --categorical"
+    assert f"columns left out: label, day, comment ({reason})\n" in result.stderr
     result = called(path, "--categorical", "label", "--y", "label", *out)
     assert "left out: day, comment (" in result.stderr
     (plain, x, y, how), (labelled, *sides, _) = paired
@@ -306,14 +398,14 @@ def test_the_command_takes_groups_and_times_from_columns(tmp_path, paired):
 def test_the_command_says_what_warnings_mean(tmp_path):
     frame_of(100).select("a", "c").write_csv(tmp_path / "rows.csv")
     result = called(tmp_path / "rows.csv", "--out", tmp_path / "out")
-    said = "warning of 1 of 1 pairs, here as of the first: underpowered: 100 pairs are few"
+    said = "warning for 1 of 1 pairs, quoted from the first: underpowered: 100 pairs are few"
     assert said in result.stderr
 
 
 def test_what_cannot_be_paired_is_told(tmp_path):
     frame_of(60).write_csv(tmp_path / "rows.csv")
     result = called(tmp_path / "rows.csv", "--x", "gene_*", "--out", tmp_path / "out")
-    assert "no column is like 'gene_*'" in str(result.exception)
+    assert "no column matches 'gene_*'" in str(result.exception)
     np.savez(tmp_path / "rows.npz", x=np.zeros(9))
     result = called(tmp_path / "rows.npz", "--out", tmp_path / "out")
-    assert "holds arrays, and this wants a table" in str(result.exception)
+    assert "holds arrays, but a table is needed" in str(result.exception)

@@ -1,4 +1,4 @@
-"""Smooth ranks and Gaussian mixtures: exact halves, honest densities, no exceptions."""
+"""Smooth ranks and Gaussian mixtures: exact factors, correct densities, no exceptions."""
 
 import numpy as np
 import pytest
@@ -37,10 +37,10 @@ def hand_made(dx, dy, components=3, seed=0):
     )
 
 
-def log_density(model, rows, kept):
+def log_density(model, rows, columns):
     """Return the log density (m,) of some columns, by scipy."""
     each = [
-        np.log(w) + multivariate_normal(m[kept], c[kept, kept]).logpdf(rows)
+        np.log(w) + multivariate_normal(m[columns], c[columns, columns]).logpdf(rows)
         for w, m, c in zip(model.weights, model.means, model.covariances, strict=True)
     ]
     return np.logaddexp.reduce(each, axis=0)
@@ -145,7 +145,7 @@ def test_a_jacobian_is_that_of_the_whole_map():
 
 
 @pytest.mark.parametrize(("dx", "dy", "components"), [(2, 2, 3), (1, 4, 2), (3, 1, 5), (1, 1, 1)])
-def test_halves_make_the_log_ratio_of_the_mixture(dx, dy, components):
+def test_factors_make_the_log_ratio_of_the_mixture(dx, dy, components):
     model = hand_made(dx, dy, components)
     rng = np.random.default_rng(1)
     x, y = 2 * rng.normal(size=(50, dx)), 2 * rng.normal(size=(50, dy))
@@ -226,8 +226,8 @@ def test_refit_keeps_the_view_and_the_number_of_components():
     assert whole.view is part.view
     assert whole.components == part.components == 4
     assert not np.allclose(whole.means, part.means)
-    again = mixture_on(part.view, x, y, 4)
-    np.testing.assert_array_equal(whole.means, again.means)
+    repeated = mixture_on(part.view, x, y, 4)
+    np.testing.assert_array_equal(whole.means, repeated.means)
 
 
 def test_a_refit_that_fails_leaves_what_there_was():

@@ -13,7 +13,7 @@ import torch
 
 from deminat.data.pairs import partners
 from deminat.estimators.scores import Scores, result_from_scores, standard_error
-from deminat.objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE, training_loss
+from deminat.objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE
 from deminat.tasks import bmi_tasks, cubic, gaussian
 
 N, K = 6_000, 8
@@ -81,7 +81,7 @@ def test_every_loss_is_stationary_at_the_oracle(task_scores):
 def test_the_loss_of_drawn_examples_is_stationary_at_the_oracle():
     scores, x, y, others = oracle(TASKS["1v1-normal-0.75"])
     moved = np.stack([smooth(x, y[rows], 1) for rows in others.T], axis=1)
-    loss = training_loss(DEMI(0.25, draw=True))
+    loss = DEMI(0.25, draw=True).training_loss()
     one_to_three = slopes(  # one joint example to three unpaired ones, as alpha = 1/4 draws them
         lambda joint, product: loss(joint, product[:, :3].reshape(-1, 1)),
         scores,
@@ -103,7 +103,7 @@ def test_mine_has_its_corrected_gradient():
     scores, *_ = oracle(TASKS["1v1-normal-0.75"])
     joint, product = scores.tensors()
     product = product.requires_grad_()
-    loss = training_loss(MINE(rate=0.1))
+    loss = MINE(rate=0.1).training_loss()
     loss(joint, product - 3)  # an earlier batch whose mean of exp f was exp(-3)
     value = loss(joint, product)
     value.backward()
@@ -149,6 +149,6 @@ def test_standard_error_is_that_of_repeated_samples():
     for objective in (DEMI(), CCMI(), InfoNCE()):
         runs = [oracle(task, n=1000, seed=s)[0] for s in range(60)]
         spread = np.std([result_from_scores(objective, r).mi for r in runs], ddof=1)
-        told = np.mean([standard_error(objective, r) for r in runs])
+        reported = np.mean([standard_error(objective, r) for r in runs])
         # The s.d. of 60 runs is itself off by 9% (1 s.e.), the jackknife's mean by 1.3%.
-        assert 0.65 < told / spread < 1.5, objective
+        assert 0.65 < reported / spread < 1.5, objective

@@ -12,7 +12,7 @@ import deminat
 from deminat.runtime.environment import environment
 
 PACKAGE = Path(deminat.__file__).parent
-ASK = "from deminat.runtime.environment import origin; print(origin()['version'])"
+ASK = "from deminat.runtime.environment import environment; print(environment()['version'])"
 
 
 def version_at(folder):

@@ -19,28 +19,35 @@ from typer.testing import CliRunner
 
 from deminat import Caution, DataError, MIResult, compare, estimate
 from deminat.cli import app
+from deminat.records import (
+    CalibrationBin,
+    Diagnostics,
+    LearningCurve,
+    RunDescription,
+    SideDescription,
+    Stage,
+)
 from deminat.report import About, check_path, render
 from deminat.report.figures import Axis, calibration, comparison, learning, log_ratios
 from deminat.tasks import gaussian
 
 BAD = "<script>alert(1)</script>"
 RNG = np.random.default_rng(0)
-CURVES = [
-    [{"stage": "lengths", "kept_step": 100, "held_out": [0.6, 0.55, 0.5]}],
-    [
-        {"stage": "3 + 2 columns", "kept_step": 0, "held_out": [0.6, 5.0]},
-        {"stage": "lengths", "kept_step": 100, "held_out": [0.7, 0.65, 0.65]},
-    ],
-]
-RUN = {
-    "seed": 7,
-    "x": {"shape": [7], "names": [BAD, "b", "c", "d", "e"]},
-    "y": {"shape": [1], "names": ["mek"]},
-    "dropped": 4,
-    "groups": 12,
-    "gap": None,
-    "versions": {"deminat": "0.1.0", "python": "3.11.7"},
-}
+NORMS, RELATED = Stage("norms"), Stage("related", (3, 2))
+CURVES = (
+    (LearningCurve(NORMS, 100, (0.6, 0.55, 0.5)),),
+    (LearningCurve(RELATED, 0, (0.6, 5.0)), LearningCurve(NORMS, 100, (0.7, 0.65, 0.65))),
+)
+RUN = RunDescription(
+    seed=7,
+    x=SideDescription((7,), (BAD, "b", "c", "d", "e")),
+    y=SideDescription((1,), ("mek",)),
+    given=None,
+    dropped=4,
+    groups=12,
+    gap=None,
+    versions={"deminat": "0.1.0", "python": "3.11.7"},
+)
 FULL = MIResult(
     1.0,
     0.1,
@@ -48,22 +55,22 @@ FULL = MIResult(
     "demi",
     RNG.normal(1, 1, 500),
     (Caution("duplicates", "3 of 9 rows repeat another", "Find out why"),),
-    {
-        "recipe": ["Gaussian copula"] * 2,
-        "steps": [150, 200],
-        "fold_means": [0.9, 1.1],
-        "training_means": [1.0, 1.2],
-        "correction": 0.05,
-        "learning": CURVES,
-        "scaling": "Views",
-        "calibration": [{"said": p, "seen": p, "share": 0.5} for p in (0.2, 0.8)],
-        "calibration_error": 0.012,
-        "normaliser": 0.98,
-        "normaliser_error": 0.01,
-        "normaliser_checkable": True,
-        "held_out_loss": 0.5,
-        "run": RUN,
-    },
+    Diagnostics(
+        recipe=("Gaussian copula",) * 2,
+        steps=(150, 200),
+        fold_means=(0.9, 1.1),
+        training_means=(1.0, 1.2),
+        correction=0.05,
+        learning=CURVES,
+        scaling="Views",
+        calibration=tuple(CalibrationBin(p, p, 0.5) for p in (0.2, 0.8)),
+        calibration_error=0.012,
+        normaliser=0.98,
+        normaliser_error=0.01,
+        normaliser_checkable=True,
+        held_out_loss=0.5,
+        run=RUN,
+    ),
     interval=(0.8, 1.3),
     p_value=1e-6,
     lower_bound=0.6,
@@ -112,22 +119,22 @@ def test_it_says_the_answer_with_units(page):
     text = Page(page).text
     assert "tells you 1.000 nats about mek." in text
     for words in (
-        "between 0.800 and 1.300 nats, 95% sure",
-        "at least 0.600 nats",
+        "The 95% interval is 0.800 to 1.300 nats.",
+        "at least 0.600 nats, with 95% confidence",
         "p < 0.001",
         "1.443 bits",
         "correlation 0.93",
         "500 pairs; 4 pairs dropped",
         "in 12 groups",
         "2 folds",
-        "0.050 nats for what chance cost",
+        "0.050 nats added: half the gap between training and held-out scores",
         "off by 1.2%",
-        "0.980, s.e. 0.010",
+        "0.980, s.e. 0.010 (no unit)",
         "0.500 nats",
         "150 steps",
         "Gaussian copula (2 of 2 folds)",
         "ranks of each column",
-        "fitted on training rows only",
+        "fitted to training rows only",
         "cells.csv",
         "The seed is 7",
         "deminat 0.1.0, python 3.11.7",
@@ -149,7 +156,7 @@ def test_names_are_escaped_and_shortened(page):
     assert f"{BAD}, b, c, d, e and 2 more" in Page(page).text
     odd = Caution(BAD, BAD, BAD)
     bad = replace(
-        FULL, method=BAD, warnings=(odd,), diagnostics={**FULL.diagnostics, "scaling": BAD}
+        FULL, method=BAD, warnings=(odd,), diagnostics=replace(FULL.diagnostics, scaling=BAD)
     )
     about = About(BAD, BAD, BAD, {BAD: BAD}, BAD)
     assert "<script" not in render([bad], about=about).lower()
@@ -198,9 +205,9 @@ def test_bits_are_bits_everywhere():
             "gm",
             np.r_[np.full(999, 80.0), 1.0],
             (),
-            {"steps": [5], "learning": [[]]},
+            Diagnostics(steps=(5,), learning=((),)),
         ),
-        replace(FULL, diagnostics={**FULL.diagnostics, "normaliser_checkable": False}),
+        replace(FULL, diagnostics=replace(FULL.diagnostics, normaliser_checkable=False)),
     ],
 )
 def test_what_is_missing_breaks_nothing(result):
@@ -212,11 +219,12 @@ def test_what_is_missing_breaks_nothing(result):
 
 def test_it_says_why_something_is_missing():
     assert "ksg(k=3) trains nothing" in render([BARE])
-    assert "without looks" in render([replace(FULL, diagnostics={"steps": [9]})])
-    assert "closed form" in render([replace(FULL, diagnostics={"steps": [0]})])
+    assert "without evaluations" in render([replace(FULL, diagnostics=Diagnostics(steps=(9,)))])
+    assert "closed form" in render([replace(FULL, diagnostics=Diagnostics(steps=(0,)))])
     assert "nothing to draw" in render([replace(BARE, pointwise=np.ones(500))])
     assert "no finite estimate" in render([replace(BARE, mi=math.nan)])
-    assert "not found to tell anything" in render([replace(BARE, mi=-0.01)])
+    nothing = render([replace(BARE, mi=-0.01)])
+    assert "No information about y was found in x: -0.010 nats." in nothing
     assert "Dependence is not shown (p = 0.400)" in render([replace(FULL, p_value=0.4)])
     with pytest.raises(ValueError, match="at least one"):
         render([])
@@ -249,15 +257,15 @@ def test_ticks_are_round_numbers(axis, texts):
 
 
 def test_curves_are_gathered_by_stage():
-    lengths, matter = learning(FULL, "nats")
-    assert (lengths.title, matter.title) == ("lengths", "columns that matter")
-    assert len(lengths.lines) == 2
-    assert "(nats)" in lengths.y.label
-    first, second, third = lengths.lines[0]
-    zero = lengths.rules[0][0][1]
+    norms, related = learning(FULL, "nats")
+    assert (norms.title, related.title) == ("norms of the rows", "related columns")
+    assert len(norms.lines) == 2
+    assert "(nats)" in norms.y.label
+    first, second, third = norms.lines[0]
+    zero = norms.rules[0][0][1]
     assert first[1] == pytest.approx(zero)
     assert zero < second[1] < third[1] < 100  # down is less loss
-    assert matter.lines[0][1][1] < 0  # out of the panel
+    assert related.lines[0][1][1] < 0  # out of the panel
 
 
 def test_a_histogram_holds_all_pairs():
@@ -285,26 +293,27 @@ def test_results_know_what_they_are_of():
     x[3, 0] = np.nan
     frame = pl.DataFrame({"raf": x[:, 0], "erk": x[:, 1]})
     groups = np.arange(60) // 2
-    kept = {"nan": "omit", "groups": groups, "seed": 5}
-    trained, closed = compare(frame, y, methods=["demi", "gaussian"], folds=2, **kept)
+    options = {"nan": "omit", "groups": groups, "seed": 5}
+    trained, closed = compare(frame, y, methods=["demi", "gaussian"], folds=2, **options)
     for result in (trained, closed):
         run = result.diagnostics["run"]
-        assert run["x"] == {"shape": [2], "names": ["raf", "erk"]}
-        assert run["y"] == {"shape": [2], "names": []}
-        assert (run["seed"], run["dropped"], run["groups"], run["gap"]) == (5, 1, 30, None)
-        assert {"deminat", "numpy", "torch"} <= set(run["versions"])
-        told = result.to_dict()
-        assert len(json.dumps(told, allow_nan=False)) < 20_000
+        assert run.x == SideDescription((2,), ("raf", "erk"))
+        assert run.y == SideDescription((2,))
+        assert (run.seed, run.dropped, run.groups, run.gap) == (5, 1, 30, None)
+        assert {"deminat", "numpy", "torch"} <= set(run.versions)
+        written = result.to_dict()
+        assert written["diagnostics"]["run"]["x"] == {"shape": [2], "names": ["raf", "erk"]}
+        assert len(json.dumps(written, allow_nan=False)) < 20_000
     curves = trained.diagnostics["learning"]
     assert len(curves) == 2
-    assert all(len(curve["held_out"]) > 1 for fold in curves for curve in fold)
+    assert all(len(curve.held_out) > 1 for fold in curves for curve in fold)
     assert trained.diagnostics["scaling"] == "Views"
     assert "Knowing raf and erk" in trained.to_html()
 
 
-def test_a_series_tells_its_gap():
+def test_a_series_reports_its_gap():
     result = estimate(np.arange(30.0), RNG.normal(size=30), order=True, method="gaussian")
-    assert result.diagnostics["run"]["gap"] >= 1
+    assert result.diagnostics["run"].gap >= 1
     assert "in the order of time" in result.to_html()
 
 
@@ -326,11 +335,11 @@ def test_the_command_writes_a_report_that_repeats_it(table, tmp_path):
     assert f"report: {out}" in done.stderr
     page = out.read_text(encoding="utf-8")
     assert "<script" not in page
-    (again,) = re.findall("<code>(.*)</code>", page)
-    again = shlex.split(html.unescape(again))
-    assert (again[:2], sorted(again[1:])) == (["deminat", "estimate"], sorted(words))
+    (command,) = re.findall("<code>(.*)</code>", page)
+    command = shlex.split(html.unescape(command))
+    assert (command[:2], sorted(command[1:])) == (["deminat", "estimate"], sorted(words))
     out.unlink()
-    assert CliRunner().invoke(app, again[1:]).exit_code == 0
+    assert CliRunner().invoke(app, command[1:]).exit_code == 0
     assert out.read_text(encoding="utf-8") == page
 
 

@@ -11,11 +11,12 @@ from deminat import DEMI, KSG, MINE, Caution, Gaussian, MIResult
 from deminat.data.sample import as_sample
 from deminat.errors import printable
 from deminat.estimators.scores import Scores, result_from_pointwise, result_from_scores
+from deminat.records import Diagnostics
 from deminat.results import nats_to
 from deminat.tasks import gaussian
 
 CAUTION = Caution("duplicates", "3 of 9 rows repeat another", "Find out why")
-RESULT = MIResult(1.0, 0.1, 9, "demi", np.arange(9.0), (CAUTION,), {"steps": [3, 4]})
+RESULT = MIResult(1.0, 0.1, 9, "demi", np.arange(9.0), (CAUTION,), Diagnostics(steps=(3, 4)))
 
 
 def test_it_prints_as_one_line_with_its_unit_and_error():
@@ -53,26 +54,26 @@ def test_an_unknown_unit_is_an_error_that_names_the_known_ones(unit):
 
 
 def test_the_dictionary_goes_through_json_unchanged():
-    told = RESULT.to_dict()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-    assert told["warnings"] == [dataclasses.asdict(CAUTION)]
-    assert "pointwise" not in told
+    written = RESULT.to_dict()
+    assert json.loads(json.dumps(written, allow_nan=False)) == written
+    assert written["warnings"] == [dataclasses.asdict(CAUTION)]
+    assert "pointwise" not in written
 
 
 @pytest.mark.parametrize(
     "estimator", [KSG(), Gaussian(), Gaussian(ranks=True)], ids=lambda e: e.name
 )
 def test_what_estimators_answer_goes_through_json(estimator):
-    told = estimator.measure(as_sample(*gaussian(2, 0.5).sample(50, seed=0))).to_dict()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    written = estimator.measure(as_sample(*gaussian(2, 0.5).sample(50, seed=0))).to_dict()
+    assert json.loads(json.dumps(written, allow_nan=False)) == written
 
 
 def test_what_is_read_off_scores_goes_through_json():
-    told = result_from_scores(DEMI(), Scores(np.ones(30), np.zeros((30, 2)))).to_dict()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    written = result_from_scores(DEMI(), Scores(np.ones(30), np.zeros((30, 2)))).to_dict()
+    assert json.loads(json.dumps(written, allow_nan=False)) == written
 
 
-def test_scores_beyond_any_number_are_read_in_silence():
+def test_scores_beyond_any_number_raise_no_warning():
     scores = Scores(np.arange(200.0), np.full((200, 1), 800.0))  # warnings are errors here
     assert result_from_scores(MINE(), scores).mi == pytest.approx(99.5 - 800)
 
@@ -104,7 +105,7 @@ def test_repr_hides_the_arrays():
 
 
 def test_results_compare_and_hash_by_their_figures():
-    same = dataclasses.replace(RESULT, pointwise=np.zeros(9), diagnostics={})
+    same = dataclasses.replace(RESULT, pointwise=np.zeros(9), diagnostics=Diagnostics())
     assert same == RESULT
     assert len({same, RESULT}) == 1
     assert dataclasses.replace(RESULT, mi=1.1) != RESULT
@@ -114,13 +115,13 @@ def test_a_caution_reads_as_two_sentences():
     assert str(CAUTION) == "duplicates: 3 of 9 rows repeat another. Find out why."
 
 
-def test_a_negative_estimate_is_kept_and_explained():
+def test_a_negative_estimate_is_reported_and_explained():
     result = result_from_pointwise(np.full(600, -0.01), "ksg")
     assert result.mi == pytest.approx(-0.01)
     assert [w.code for w in result.warnings] == ["negative"]
 
 
-def test_few_pairs_are_told():
+def test_few_pairs_have_a_warning():
     assert [w.code for w in result_from_pointwise(np.ones(499), "ksg").warnings] == ["underpowered"]
     assert not result_from_pointwise(np.ones(500), "ksg").warnings
 
@@ -141,9 +142,11 @@ def test_one_pair_is_too_few_for_an_estimate(estimator):
 
 
 def test_a_figure_that_is_not_finite_is_none_in_json():
-    told = MIResult(1.0, 0.1, 2, "demi", np.zeros(2), diagnostics={"a": [np.inf, 1.0], "b": np.nan})
-    assert told.to_dict()["diagnostics"] == {"unit": "nats", "a": [None, 1.0], "b": None}
-    json.dumps(told.to_dict(), allow_nan=False)
+    diagnostics = Diagnostics(fold_means=(np.inf, 1.0), correction=np.nan)
+    written = MIResult(1.0, 0.1, 2, "demi", np.zeros(2), diagnostics=diagnostics).to_dict()
+    expected = {"unit": "nats", "fold_means": [None, 1.0], "correction": None}
+    assert written["diagnostics"] == expected
+    json.dumps(written, allow_nan=False)
 
 
 def test_nothing_is_printed_as_minus_zero():

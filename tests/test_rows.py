@@ -1,4 +1,4 @@
-"""Of more rows than an estimate needs some are drawn: by the seed, the same in every format."""
+"""Large inputs are subsampled: by the seed, and the same rows in every format."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ from deminat.data import files
 from deminat.data.arrays import gather
 from deminat.data.files import guards as checks
 from deminat.data.files import text_stream as long
-from deminat.data.sample import as_sample
+from deminat.data.sample import RowOptions, as_sample
 from deminat.data.subsample import MAX_ROWS, MAX_VALUES, subsample
 
 RNG = np.random.default_rng(0)
@@ -44,12 +44,12 @@ def test_every_row_is_as_likely_as_any_other():
     assert chisquare(counts).pvalue > 1e-4  # fails once in ten thousand
 
 
-def test_drawn_rows_are_told_and_numbered(pair):
+def test_a_subsample_is_reported_and_numbered(pair):
     result = deminat.estimate(*pair, method="gaussian", max_rows=K, seed=3)
     assert result.n == K
-    (told,) = [w for w in result.warnings if w.code == "subsampled"]
-    assert f"{K} of {N} rows were used" in told.message
-    assert "--max-rows" in told.advice
+    (caution,) = [w for w in result.warnings if w.code == "subsampled"]
+    assert f"{K} of {N} rows were used" in caution.message
+    assert "--max-rows" in caution.advice
     same = deminat.estimate(*(a[result.rows] for a in pair), method="gaussian")
     assert same.mi == result.mi
     assert (np.diff(result.rows) > 0).all()
@@ -66,12 +66,12 @@ def test_few_rows_are_all_used(pair):
 
 
 @pytest.mark.parametrize("limit", [0, -1, float("nan")])
-def test_a_limit_that_is_none_is_refused(pair, limit):
+def test_a_limit_below_one_is_refused(pair, limit):
     with pytest.raises(ValueError, match="max_rows must be at least 1"):
         deminat.estimate(*pair, max_rows=limit)
 
 
-def test_the_default_looks_at_rows_and_values():
+def test_the_default_limits_rows_and_values():
     assert len(subsample([np.zeros(MAX_ROWS + 1)], None, None, None, 0).rows) == MAX_ROWS
     wide = np.broadcast_to(np.zeros(1), (MAX_ROWS, 2000))
     assert len(subsample([wide], None, None, None, 0).rows) == MAX_VALUES // 2000
@@ -94,15 +94,15 @@ def test_every_kind_of_rows_gives_the_same_draw(pair, tmp_path):
     assert len(found) == 1
 
 
-def test_groups_go_along_with_their_rows(pair):
+def test_groups_stay_with_their_rows(pair):
     groups = np.arange(N) // 5
-    sample = as_sample(*pair, groups=groups, max_rows=K)
+    sample = as_sample(*pair, RowOptions(groups=groups, max_rows=K))
     together = groups[sample.rows][:, None] == groups[sample.rows]
     assert np.array_equal(sample.labels[:, None] == sample.labels, together)
 
 
 def test_a_series_is_one_stretch(pair):
-    rows = as_sample(*pair, order=True, max_rows=K).rows
+    rows = as_sample(*pair, RowOptions(order=True, max_rows=K)).rows
     assert np.array_equal(rows, np.arange(rows[0], rows[0] + K))
 
 
@@ -112,7 +112,7 @@ def test_a_stretch_goes_by_time_and_not_by_row(pair, kind):
     times = places + 0.5 if kind == "numbers" else np.datetime64("2024-01-01") + places
     starts = set()
     for seed in range(12):
-        rows = as_sample(*pair, order=times, max_rows=K, seed=seed).rows
+        rows = as_sample(*pair, RowOptions(order=times, max_rows=K, seed=seed)).rows
         drawn = np.sort(places[rows])
         assert np.array_equal(drawn, np.arange(drawn[0], drawn[0] + K))
         starts.add(int(drawn[0]))
@@ -177,15 +177,15 @@ def test_a_map_is_not_copied_whole_and_not_changed(tmp_path, mode, monkeypatch):
 
 @pytest.fixture
 def tables(tmp_path, pair, monkeypatch):
-    """One table in every format, the text ones longer than may be read whole."""
+    """One table in every format; the text files are too long to be read whole."""
     monkeypatch.setattr(long, "LONG", 100)
     monkeypatch.setattr(long, "BLOCK", 997)
-    monkeypatch.setattr(long, "_PIECE", 100)
+    monkeypatch.setattr(long, "_RECORDS_PER_PIECE", 100)
     monkeypatch.setattr("deminat.data.arrays.BLOCK", 997)
     monkeypatch.setattr("deminat.data.files.npy.BLOCK", 997)
     monkeypatch.setattr("deminat.data.files.hdf5.BLOCK", 997)
-    monkeypatch.setattr("deminat.data.files.parquet._SLICE", 100)
-    monkeypatch.setattr("deminat.data.files.parquet._LEAST", 64)
+    monkeypatch.setattr("deminat.data.files.parquet._SLICE_VALUES", 100)
+    monkeypatch.setattr("deminat.data.files.parquet._MIN_SLICE_ROWS", 64)
     values = np.hstack([*pair, RNG.permutation(N)[:, None], np.arange(N)[:, None] // 4])
     frame = pl.DataFrame(values, schema=["a", "b", "c", "t", "who"])
     frame.write_csv(tmp_path / "t.csv")
@@ -218,10 +218,10 @@ def test_the_answer_does_not_depend_on_the_format(tables, beside):
         ]
         done = CliRunner().invoke(app, [*words, "--max-rows", str(K), "--json"])
         assert done.exit_code == 0, (name, done.output, done.exception)
-        told = json.loads(done.stdout)
-        assert told["n"] == K
-        assert "subsampled" in [w["code"] for w in told["warnings"]]
-        found.add(round(told["mi"], 12))
+        answer = json.loads(done.stdout)
+        assert answer["n"] == K
+        assert "subsampled" in [w["code"] for w in answer["warnings"]]
+        found.add(round(answer["mi"], 12))
     assert len(found) == 1
 
 
@@ -273,7 +273,7 @@ def test_what_is_drawn_must_fit_in_memory(tables, monkeypatch):
         assert len(x.take(np.arange(4))) == 4
 
 
-def test_unlike_long_files_are_refused_unread(tmp_path):
+def test_long_files_of_different_lengths_are_refused_unread(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros(300))
     np.save(tmp_path / "y.npy", np.zeros(301))
     words = ["estimate", tmp_path / "x.npy", tmp_path / "y.npy", "--max-rows", "100"]
@@ -295,7 +295,7 @@ def test_rows_that_do_not_match_are_refused_unread(tmp_path, monkeypatch):
 
 if sys.platform == "linux":
 
-    def test_a_map_is_given_back_after_each_block(tmp_path):
+    def test_pages_of_a_map_are_released_after_each_block(tmp_path):
         np.save(tmp_path / "x.npy", np.zeros((100_000, 100)))
         mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
         gather(mapped, np.arange(0, 100_000, 10))
@@ -311,3 +311,17 @@ def test_a_comment_above_a_long_table_is_named(tmp_path, monkeypatch, line):
     (tmp_path / "t.csv").write_text(f"{line}\na,b\n" + "1,2\n" * 500)
     with pytest.raises(DataError, match="line 1 begins with '#'"):
         files.scan(tmp_path / "t.csv", "a", "b")
+
+
+@pytest.mark.parametrize("header", ["a", "a,b"])
+def test_missing_values_of_one_long_column_are_not_lost(tmp_path, monkeypatch, header):
+    monkeypatch.setattr(long, "LONG", 100)
+    monkeypatch.setattr(long, "BLOCK", 64)
+    cells = ["" if i % 3 == 0 else f"{i}.5" for i in range(200)] + ["1"]
+    rest = ",2" if header == "a,b" else ""
+    (tmp_path / "x.csv").write_text("\n".join([header, *(cell + rest for cell in cells)]))
+    x = files.scan_times(tmp_path / "x.csv", "a")
+    values = np.array([float(cell or "nan") for cell in cells])
+    for rows in (np.arange(0, 199, 33), np.arange(0, 201, 2), np.array([0])):
+        np.testing.assert_array_equal(x.take(rows), values[rows])
+    np.testing.assert_array_equal(np.concatenate(list(x.pieces())), values)

@@ -19,6 +19,7 @@ from torch import nn
 import deminat
 from common import QUICK, QUICK_ESTIMATORS
 from deminat import Caution, DataError, Estimator, MIResult
+from deminat.data.sample import as_sample
 from deminat.runtime.atomic import with_checksum
 from deminat.tasks import gaussian
 
@@ -63,14 +64,14 @@ def test_a_loaded_run_can_be_saved_again(run, tmp_path):
 def test_new_rows_are_scored_by_the_mean_of_the_critics(result):
     members = result.model.whole.members
     assert len(members) == 2
-    each = [member.log_ratio(X_NEW, Y_NEW) for member in members]
+    each = [member.joint(as_sample(X_NEW, Y_NEW)) for member in members]
     assert result.log_ratio(X_NEW, Y_NEW) == pytest.approx(np.mean(each, axis=0))
     assert not np.array_equal(*each)
 
 
 def test_old_rows_have_one_critic_that_never_saw_them(result):
     held_out = result.pointwise - result.diagnostics["correction"]
-    each = [member.log_ratio(X, Y) for member in result.model.whole.members]
+    each = [member.joint(as_sample(X, Y)) for member in result.model.whole.members]
     nearest = np.min(np.abs(np.array(each) - held_out), axis=0)
     assert nearest.max() < 1e-5
 
@@ -84,8 +85,8 @@ def test_given_z_the_log_ratio_is_beyond_z(tmp_path):
     new = again.log_ratio(X_NEW, Y_NEW, X_NEW[:, :1])
     parts = result.model
     both = np.hstack([Y_NEW, X_NEW[:, :1]])
-    whole = np.mean([m.log_ratio(X_NEW, both) for m in parts.whole.members], axis=0)
-    known = np.mean([m.log_ratio(X_NEW, X_NEW[:, :1]) for m in parts.known.members], axis=0)
+    whole = np.mean([m.joint(as_sample(X_NEW, both)) for m in parts.whole.members], axis=0)
+    known = np.mean([m.joint(as_sample(X_NEW, X_NEW[:, :1])) for m in parts.known.members], axis=0)
     assert new == pytest.approx(whole - known)
     with pytest.raises(DataError, match="pass given="):
         again.log_ratio(X_NEW, Y_NEW)
@@ -205,13 +206,51 @@ class Own(nn.Module):
         return self.layer(torch.cat([x, y], dim=1))[:, 0]
 
 
-def test_a_critic_of_ones_own_scores_but_is_not_saved(tmp_path):
-    estimator = Estimator(critic=Own, training=QUICK, start=None)
+class OwnSeparable(nn.Module):
+    """A separable critic of a user's own: trained in stages, of other columns each."""
+
+    def __init__(self, x_shape, y_shape):
+        super().__init__()
+        self.u, self.v = nn.Linear(x_shape[0], 3), nn.Linear(y_shape[0], 3)
+
+    def left(self, x):
+        return self.u(x)
+
+    def right(self, y):
+        return self.v(y)
+
+    def forward(self, x, y):
+        return (self.left(x) * self.right(y)).sum(dim=1)
+
+
+@pytest.mark.parametrize("own", [Own, OwnSeparable])
+@pytest.mark.parametrize("baseline", [None, deminat.GaussianCopula.choose], ids=["alone", "added"])
+def test_a_critic_of_ones_own_is_loaded_if_its_class_is_given(tmp_path, own, baseline):
+    estimator = Estimator(critic=own, training=QUICK, baseline=baseline)
     result = deminat.estimate(X, Y, method=estimator, folds=2)
-    assert result.log_ratio(X_NEW, Y_NEW).shape == (30,)
-    with pytest.raises(DataError, match="Own is not of deminat"):
-        result.save(tmp_path / "run")
-    assert not list((tmp_path / "run").glob("*"))
+    result.save(tmp_path)
+    state = torch.get_rng_state()
+    loaded = deminat.load(tmp_path, critic=own)
+    assert torch.equal(state, torch.get_rng_state())
+    assert np.array_equal(loaded.log_ratio(X_NEW, Y_NEW), result.log_ratio(X_NEW, Y_NEW))
+
+
+def test_a_critic_of_ones_own_needs_its_class(tmp_path):
+    estimator = Estimator(critic=Own, training=QUICK, baseline=None)
+    deminat.estimate(X, Y, method=estimator, folds=2).save(tmp_path)
+    refused(tmp_path, "critic of your own, Own", "deminat.load(folder, critic=Own)")
+    with pytest.raises(DataError, match="does not fit the weights of Own"):
+        deminat.load(tmp_path, critic=OwnSeparable)
+
+
+def test_columns_whose_names_look_like_levels_are_not_taken_for_levels():
+    rng = np.random.default_rng(0)
+    x = pl.DataFrame({f"t={i}": rng.normal(size=200) for i in range(3)})
+    y = x["t=1"] + rng.normal(size=200)
+    result = deminat.estimate(x, y, method="gaussian")
+    with pytest.raises(DataError, match="pass the same"):
+        result.log_ratio(x.drop("t=1"), y)
+    assert result.log_ratio(x.select("t=2", "t=1", "t=0"), y) == pytest.approx(result.pointwise)
 
 
 def test_nothing_is_pickled(run):
@@ -385,5 +424,5 @@ def test_figures_that_are_not_finite_come_back(tmp_path, result):
 
 def test_a_result_without_a_fit_says_so():
     bare = MIResult(1.0, 0.1, 9, "demi", np.arange(9.0))
-    with pytest.raises(ValueError, match=r"comes with deminat\.estimate"):
+    with pytest.raises(ValueError, match="needs the fitted model"):
         bare.save("nowhere")

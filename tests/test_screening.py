@@ -1,4 +1,4 @@
-"""Which columns matter: those that do are found, few others are, and ties do no harm."""
+"""Related columns: they are found, few others are, and ties do no harm."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def test_the_pairs_of_a_sparse_normal_are_found_on_both_sides(n):
         for columns in found(*task.sample(n, seed)):
             assert columns[:2] == [0, 1]
             others.append(len(columns) - 2)
-    # Of 23 columns a side without a partner, less than 1 in 30 passes by chance.
+    # Of 23 columns a side without a partner, less than 1 in 30 passes by sampling noise.
     assert np.mean(others) < 23 / 30
 
 
@@ -55,7 +55,7 @@ def test_the_sides_may_be_exchanged():
 
 
 @pytest.mark.parametrize(("d", "n"), [(1, 500), (3, 500), (10, 500)])
-def test_alarms_are_rarely_false(d, n):
+def test_false_alarms_are_rare(d, n):
     """Of 40 independent samples no more than 6 raise one.
 
     A rate of 6% a sample, about what was seen over 200 other seeds, does that once in 60 times.
@@ -72,8 +72,8 @@ def test_few_of_many_columns_raise_a_false_alarm():
 
 def test_an_alarm_is_raised_on_both_sides_or_on_none():
     for seed in range(20):
-        x_kept, y_kept = related_columns(*gaussian(10, 0.1).sample(300, seed))
-        assert x_kept.any() == y_kept.any()
+        x_related, y_related = related_columns(*gaussian(10, 0.1).sample(300, seed))
+        assert x_related.any() == y_related.any()
 
 
 @pytest.mark.parametrize("constant", [0.0, 7.3, -1e12])
@@ -90,7 +90,7 @@ def test_two_constant_sides_are_no_exception():
 
 
 @pytest.mark.parametrize("levels", [2, 3, 5])
-def test_ties_are_welcome(levels):
+def test_related_columns_with_ties_are_found(levels):
     rng = np.random.default_rng(0)
     x, y = rng.integers(levels, size=(1_000, 4)), rng.integers(levels, size=(1_000, 3))
     y[:, 1] = np.where(rng.uniform(size=1_000) < 0.5, x[:, 2], y[:, 1])
@@ -103,8 +103,8 @@ def test_a_rare_category_is_no_false_alarm():
     assert found(x, y) == [[], []]
 
 
-def test_it_says_nothing_of_few_rows():
+def test_no_column_of_few_independent_rows_is_found():
     x, y = gaussian(5, 0.0).sample(10, seed=0)
-    x_kept, y_kept = related_columns(x, y)
-    assert x_kept.shape == y_kept.shape == (5,)
-    assert not x_kept.any()
+    x_related, y_related = related_columns(x, y)
+    assert x_related.shape == y_related.shape == (5,)
+    assert not x_related.any()

@@ -1,4 +1,4 @@
-"""Rows train, select or report: never two of these, and labels are kept whole."""
+"""Rows train, select or report: never two of these, and labels are never split."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_every_row_is_in_one_fold_and_sizes_differ_by_one_at_most(n, count, seed
 
 @many
 @given(labels=st.lists(st.integers(0, 30), min_size=40, max_size=200), seed=SEEDS)
-def test_labels_are_kept_whole(labels, seed):
+def test_labels_are_never_split(labels, seed):
     labels = np.array([*range(10), *labels])
     parts = folds(len(labels), 5, rng(seed), labels)
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(labels)))
@@ -49,8 +49,8 @@ def test_any_integers_serve_as_labels():
 
 
 def test_one_seed_gives_one_split():
-    same, again, other = (folds(100, 5, rng(s)) for s in (0, 0, 1))
-    assert all(map(np.array_equal, same, again))
+    same, repeated, other = (folds(100, 5, rng(s)) for s in (0, 0, 1))
+    assert all(map(np.array_equal, same, repeated))
     assert not all(map(np.array_equal, same, other))
 
 
@@ -81,7 +81,7 @@ def test_split_off_holds_out_about_the_fraction(fraction):
     assert (np.diff(fit) > 0).all()
 
 
-def test_split_off_keeps_labels_whole():
+def test_split_off_does_not_split_labels():
     labels = np.arange(300) % 100
     fit, held = split_off(300, 1 / 6, rng(), labels)
     assert not set(labels[fit]) & set(labels[held])
@@ -152,5 +152,5 @@ def test_shares_in_time_follow_each_other():
 
 
 def test_too_few_observations_cannot_be_shared():
-    with pytest.raises(DataError, match="2 different observations cannot be cut into 3 parts"):
+    with pytest.raises(DataError, match="2 groups or different rows cannot be cut into 3 parts"):
         shares(10, (0.4, 0.3, 0.3), rng(), np.arange(10) % 2)

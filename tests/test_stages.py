@@ -1,4 +1,4 @@
-"""Learning in stages: silent where nothing is to be learnt, one narrow network at a time."""
+"""Learning in stages: zero where nothing is to be learnt, one narrow network at a time."""
 
 import pickle
 from dataclasses import replace
@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from common import QUICK
 from deminat import (
@@ -20,51 +21,78 @@ from deminat import (
 )
 from deminat.critics.baselines.base import log_ratio
 from deminat.critics.baselines.mixture import mixture_on, views
-from deminat.critics.composed import BaselineCritic, ClosedForm, StagedCritic
+from deminat.critics.composed import (
+    BaselineCritic,
+    ClosedForm,
+    ColumnCritic,
+    StagedCritic,
+    SumCritic,
+)
+from deminat.critics.features import Features, as_features
 from deminat.critics.scoring import is_separable, product_scores
+from deminat.data.sample import as_sample
 from deminat.data.transforms import Views
-from deminat.estimators.staged_fit import Stage, TrainingPairs, TrainingPlan, fit_stages
+from deminat.estimators.staged_fit import (
+    HeldOut,
+    StageColumns,
+    TrainingPairs,
+    TrainingPlan,
+    fit_stages,
+)
+from deminat.records import Stage
 from deminat.tasks import gaussian, get, mixture
-from deminat.training.config import EarlyStopping
+from deminat.training.early_stopping import EarlyStopping
 
 SMALL = partial(SeparableCritic, hidden=(32, 32), rank=8)
 STEADY = replace(QUICK, batch=128, steps=120, stopping=EarlyStopping(every=30, patience=2))
-STILL = replace(QUICK, learning_rate=0.0)  # the held-out loss never falls: the start is left alone
+STILL = replace(QUICK, learning_rate=0.0)  # the held-out loss never falls: no network is added
 
 
 def columns(*numbers):
     return torch.tensor(numbers)
 
 
-def seen_by_views(a):
-    return torch.from_numpy(Views.fit(a)(a)).float()
+def views_of(a):
+    """Return features without a baseline, as `Views` maps rows."""
+    return as_features(torch.from_numpy(Views.fit(a)(a)).float())
 
 
-def lesson_of(x, y, held=500, seed=0):
-    """Return a lesson of pairs (tensors), of which the last `held` are judges."""
+def with_baseline(task, n=2_000, seed=0):
+    """Return the features of x and y, as an estimator would, and the baseline's own scores."""
+    x, y = task.sample(n, seed)
+    copula = GaussianCopula.fit(x, y)
+    left, right = (torch.from_numpy(a).float() for a in (copula.left(x), copula.right(y)))
+    features = replace(views_of(x), baseline=left), replace(views_of(y), baseline=right)
+    return *features, (left * right).sum(dim=1)
+
+
+def training_pairs(x, y, held=500, seed=0):
+    """Return pairs to train on, of which the last `held` decide when to stop."""
     n = len(x) - held
     others = torch.randint(1, held, (held, 16), generator=torch.Generator().manual_seed(seed))
     others = (others + torch.arange(held)[:, None]) % held
-    return TrainingPairs(x[:n], y[:n], None, (x[n:], y[n:], others))
+    return TrainingPairs(x[:n], y[:n], None, HeldOut(x[n:], y[n:], others))
 
 
-def grown(x, y, stages, halves=0, training=STEADY):
+def staged_fit(x, y, stages, training=STEADY, progress=None):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return fit_stages(
-            SMALL, stages, lesson_of(x, y), halves, TrainingPlan(DEMI(), training, seed=0)
-        )
+        plan = TrainingPlan(DEMI(), training, seed=0)
+        return fit_stages(SMALL, stages, training_pairs(x, y), plan, progress)
 
 
 def two_stages(d):
-    """Return stages of the lengths and of all columns of `Views` of d columns."""
-    lengths, everything = torch.arange(2 * d, 2 * d + 3), torch.arange(2 * d + 3)
-    return [Stage("lengths", lengths, lengths), Stage("all columns", everything, everything)]
+    """Return stages of the norms and of all columns of `Views` of d columns."""
+    norms, everything = torch.arange(2 * d, 2 * d + 3), torch.arange(2 * d + 3)
+    return [
+        StageColumns(Stage("norms"), norms, norms),
+        StageColumns(Stage("all"), everything, everything),
+    ]
 
 
 def separable_part(critic):
     """Return the stages without a concatenating critic that may have been added."""
-    return getattr(critic, "staged", critic)
+    return critic.staged if isinstance(critic, SumCritic) else critic
 
 
 def separable_words(words):
@@ -72,54 +100,61 @@ def separable_words(words):
     return words.removesuffix(", pairs")
 
 
-def started(task, n=2_000, seed=0):
-    """Return views and start side by side, as an estimator would, and the start's own scores."""
-    x, y = task.sample(n, seed)
-    start = GaussianCopula.fit(x, y)
-    left, right = torch.from_numpy(start.left(x)).float(), torch.from_numpy(start.right(y)).float()
-    both = torch.cat([seen_by_views(x), left], 1), torch.cat([seen_by_views(y), right], 1)
-    return *both, left.shape[1], (left * right).sum(dim=1)
+# Pairs to train on
 
 
-# Lessons
-
-
-def lesson(width, n=6, m=4):
-    x, y = torch.arange(n * width).view(n, width), -torch.arange(n * width).view(n, width)
-    held = 10 * x[:m], 10 * y[:m], torch.zeros(m, 2, dtype=torch.long)
+def few_pairs(n=6, m=4):
+    x, y = torch.arange(n * 3.0).view(n, 3), -torch.arange(n * 3.0).view(n, 3)
+    x, y = Features(x, x + 100), Features(y, y + 100)
+    held = HeldOut(x[:m], y[:m], torch.zeros(m, 20, dtype=torch.long))
     return TrainingPairs(x, y, torch.arange(n), held)
 
 
-def test_a_lesson_is_mapped_with_its_judges():
-    mapped = lesson(3).mapped(lambda x: x[:, 1:], lambda y: y + 1)
-    torch.testing.assert_close(mapped.x, lesson(3).x[:, 1:])
-    torch.testing.assert_close(mapped.y, lesson(3).y + 1)
-    torch.testing.assert_close(mapped.held[0], lesson(3).held[0][:, 1:])
-    torch.testing.assert_close(mapped.held[1], lesson(3).held[1] + 1)
-    assert mapped.held[2].equal(lesson(3).held[2])
-    assert mapped.labels.equal(lesson(3).labels)
+def assert_same_features(found, expected):
+    torch.testing.assert_close(
+        (found.seen, found.baseline), (expected.seen, expected.baseline), rtol=0, atol=0
+    )
 
 
-def test_a_lesson_stands_beside_another():
-    beside = lesson(3).beside(lesson(2))
-    torch.testing.assert_close(beside.x[:, :3], lesson(3).x)
-    torch.testing.assert_close(beside.x[:, 3:], lesson(2).x)
-    torch.testing.assert_close(beside.y[:, 3:], lesson(2).y)
-    torch.testing.assert_close(beside.held[0][:, 3:], lesson(2).held[0])
-    torch.testing.assert_close(beside.held[1][:, :3], lesson(3).held[1])
-    assert beside.held[2].equal(lesson(3).held[2])
+def test_held_out_pairs_are_mapped_as_those_to_train_on():
+    pairs, stage = few_pairs(), StageColumns(Stage("all"), columns(2, 0), columns(1))
+    mapped = pairs.mapped(stage.of_x, stage.of_y)
+    for found, before in ((mapped, pairs), (mapped.held, pairs.held)):
+        assert_same_features(found.x, Features(before.x.seen[:, [2, 0]], before.x.baseline))
+        assert_same_features(found.y, Features(before.y.seen[:, [1]], before.y.baseline))
+    assert mapped.held.partners.equal(pairs.held.partners)
+    assert mapped.labels.equal(pairs.labels)
 
 
-def test_a_lesson_without_judges_stays_without():
-    alone = replace(lesson(3), held=None)
-    assert alone.mapped(torch.abs, torch.abs).held is None
-    assert alone.beside(replace(lesson(2), held=None)).held is None
+def test_a_concatenating_critic_has_fewer_held_out_partners():
+    pairs = few_pairs()
+    fewer = pairs.with_fewer_partners()
+    assert fewer.held.partners.equal(pairs.held.partners[:, :4])
+    assert_same_features(fewer.held.x, pairs.held.x)
+    assert_same_features(fewer.x, pairs.x)
+
+
+def test_pairs_without_held_out_ones_stay_without():
+    alone, stage = replace(few_pairs(), held=None), StageColumns(Stage("all"), *[columns(0)] * 2)
+    assert alone.mapped(stage.of_x, stage.of_y).held is None
+    assert alone.with_fewer_partners().held is None
+
+
+def test_without_held_out_pairs_every_stage_is_kept():
+    x, y, _ = with_baseline(gaussian(3, 1.0), 400)
+    plan = TrainingPlan(DEMI(), replace(QUICK, stopping=None), seed=0)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        critic, history = fit_stages(SMALL, two_stages(3), TrainingPairs(x, y, None, None), plan)
+    assert [str(each.stage) for each in history.stages] == ["norms", "all columns", "pairs"]
+    assert isinstance(critic, SumCritic)
+    assert len(critic.staged.critics) == 2
 
 
 def test_a_share_of_the_time_is_what_is_left():
-    course = TrainingPlan(DEMI(), QUICK, seed=0)
-    assert course.share(0, 3) is course
-    limited = replace(course, deadline=1e12)  # far enough that the present hardly matters
+    plan = TrainingPlan(DEMI(), QUICK, seed=0)
+    assert plan.share(0, 3) is plan
+    limited = replace(plan, deadline=1e12)  # far enough that the present hardly matters
     assert limited.share(0, 4).deadline == pytest.approx(0.25e12, rel=1e-3)
     assert limited.share(3, 4).deadline == pytest.approx(1e12, rel=1e-3)
 
@@ -131,93 +166,103 @@ def staged():
     torch.manual_seed(0)
     critics = [SMALL((3,), (2,)), SMALL((1,), (4,))]
     for weight in (w for critic in critics for w in critic.parameters()):
-        torch.nn.init.normal_(weight, std=0.2)  # silent ones would add up to nothing
-    seen = [columns(0, 2, 4), columns(1)], [columns(3, 0), columns(0, 1, 2, 3)]
-    return StagedCritic(critics, *seen, columns=2)
+        nn.init.normal_(weight, std=0.2)  # untrained ones would add up to zero
+    return StagedCritic(
+        [
+            ColumnCritic(critics[0], columns(0, 2, 4), columns(3, 0)),
+            ColumnCritic(critics[1], columns(1), columns(0, 1, 2, 3)),
+        ]
+    )
+
+
+def random_sides(n=20, dx=5, dy=4, rank=2):
+    return (Features(torch.randn(n, d), torch.randn(n, rank)) for d in (dx, dy))
 
 
 def test_the_sum_of_stages_is_an_inner_product():
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         critic = staged()
-        x, y = torch.randn(20, 7), torch.randn(20, 6)
-        first, second = critic.critics
-        expected = first(x[:, [0, 2, 4]], y[:, [3, 0]]) + second(x[:, [1]], y[:, :4])
-        expected = expected + (x[:, -2:] * y[:, -2:]).sum(dim=1)
+        x, y = random_sides()
+        first, second = (stage.critic for stage in critic.critics)
+        expected = first(x.seen[:, [0, 2, 4]], y.seen[:, [3, 0]])
+        expected = expected + second(x.seen[:, [1]], y.seen)
+        expected = expected + (x.baseline * y.baseline).sum(dim=1)
         torch.testing.assert_close(critic(x, y), expected)
         table = critic.left(x) @ critic.right(y).T
         torch.testing.assert_close(table.diagonal(), expected)
         assert is_separable(critic)
         others = torch.arange(20).roll(1)[:, None]
-        torch.testing.assert_close(
-            product_scores(critic, x, y, others)[:, 0], critic(x, y.roll(1, 0))
-        )
+        shifted = y[torch.arange(20).roll(1)]
+        torch.testing.assert_close(product_scores(critic, x, y, others)[:, 0], critic(x, shifted))
 
 
 def test_a_staged_critic_pickles_and_loads():
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         critic = staged()
-        x, y = torch.randn(20, 7), torch.randn(20, 6)
+        x, y = random_sides()
         expected = critic(x, y)
         assert pickle.loads(pickle.dumps(critic))(x, y).equal(expected)
         other = staged()
-        for weight in other.parameters():
-            weight.zero_()
+        for values in (*other.parameters(), *other.buffers()):
+            values.zero_()
         assert not other(x, y).equal(expected)
         other.load_state_dict(critic.state_dict())
         assert other(x, y).equal(expected)
 
 
-def test_no_stage_leaves_the_start():
-    x, y = torch.randn(5, 4), torch.randn(5, 3)
-    empty = StagedCritic([], [], [], columns=2)
-    torch.testing.assert_close(empty(x, y), (x[:, -2:] * y[:, -2:]).sum(dim=1))
-    silent = StagedCritic([], [], [], columns=0)
-    assert silent(x, y).equal(torch.zeros(5))
-    assert product_scores(silent, x, y, torch.tensor([[1], [2], [3], [4], [0]])).shape == (5, 1)
+def test_without_a_stage_the_baseline_is_left():
+    x, y = random_sides(n=5)
+    expected = (x.baseline * y.baseline).sum(dim=1)
+    torch.testing.assert_close(StagedCritic([])(x, y), expected)
+    x, y = random_sides(n=5, rank=0)
+    assert StagedCritic([])(x, y).equal(torch.zeros(5))
+    others = torch.tensor([[1], [2], [3], [4], [0]])
+    assert product_scores(StagedCritic([]), x, y, others).equal(torch.zeros(5, 1))
 
 
 @pytest.mark.parametrize("components", [1, 4])
-def test_a_closed_form_is_the_log_ratio_of_its_start(components):
+def test_a_closed_form_is_the_log_ratio_of_its_baseline(components):
     x, y = mixture(2, 3.0).sample(800, seed=0)
-    start = mixture_on(views(x, y, None)[0], x, y, components)
-    left, right = start.left(x), start.right(y)
-    critic = ClosedForm(start.components, left.shape[1])
-    seen = [torch.from_numpy(np.hstack([x, half])) for half in (left, right)]
+    baseline = mixture_on(views(x, y, None)[0], x, y, components)
+    left, right = baseline.left(x), baseline.right(y)
+    critic = ClosedForm(baseline.components)
+    sides = ((x, left), (y, right))
+    features = [Features(torch.from_numpy(a), torch.from_numpy(b)) for a, b in sides]
     expected = log_ratio(left, right, components)
-    np.testing.assert_allclose(critic(*seen).numpy(), expected, atol=1e-9)
-    if components > 1:
-        assert not is_separable(critic)
+    np.testing.assert_allclose(critic(*features).numpy(), expected, atol=1e-9)
+    assert not is_separable(critic)
 
 
-# Growing
+# Fitting stages
 
 
 def test_nothing_is_kept_where_nothing_is_to_be_learnt():
-    x, y = map(seen_by_views, gaussian(3, 0.0).sample(2_000, seed=0))
-    # Held out are 500 pairs: chance gains a few 1e-4, so a gain of 2e-3 is asked for.
-    asking = replace(STEADY, stopping=EarlyStopping(every=30, patience=2, gain=2e-3))
-    critic, history = grown(x, y, two_stages(3), training=asking)
+    x, y = map(views_of, gaussian(3, 0.0).sample(2_000, seed=0))
+    # Held out are 500 pairs: sampling noise gains a few 1e-4, so 2e-3 must be gained.
+    strict = replace(STEADY, stopping=EarlyStopping(every=30, patience=2, min_delta=2e-3))
+    critic, history = staged_fit(x, y, two_stages(3), strict)
     assert len(critic.critics) == 0
+    assert [each.best_step for each in history.stages] == [0, 0, 0]
     assert history.best_step == 0
-    assert history.chose == ""
     assert critic(x, y).equal(torch.zeros(len(x)))
 
 
-def test_a_start_that_is_enough_is_left_alone():
-    x, y, halves, expected = started(gaussian(3, 1.0))
-    asking = replace(STEADY, stopping=EarlyStopping(every=30, patience=2, gain=5e-3))
-    critic, history = grown(x, y, two_stages(3), halves, asking)
+def test_no_stage_is_added_to_a_baseline_that_suffices():
+    x, y, expected = with_baseline(gaussian(3, 1.0))
+    strict = replace(STEADY, stopping=EarlyStopping(every=30, patience=2, min_delta=5e-3))
+    critic, history = staged_fit(x, y, two_stages(3), strict)
     assert len(critic.critics) == 0
     assert history.best_step == 0
     torch.testing.assert_close(critic(x, y), expected)
 
 
-def test_what_lengths_share_is_learnt_from_lengths():
+def test_what_norms_share_is_learnt_from_norms():
     task = get("student-identity-5-5-2")
-    x, y = map(seen_by_views, task.sample(2_500, seed=0))
-    critic, history = grown(x, y, two_stages(5))
-    assert history.chose.split(", ")[0] == "lengths"
-    assert separable_part(critic).x_columns[0].equal(torch.arange(10, 13))
+    x, y = map(views_of, task.sample(2_500, seed=0))
+    critic, history = staged_fit(x, y, two_stages(5))
+    assert history.stages[0].stage == Stage("norms")
+    assert history.stages[0].best_step > 0
+    assert separable_part(critic).critics[0].x_columns.equal(torch.arange(10, 13))
     with torch.no_grad():
         held = critic(x[2_000:], y[2_000:])
     # 4 standard errors of 500 held-out pairs, and a fifth that a short training may miss.
@@ -225,61 +270,55 @@ def test_what_lengths_share_is_learnt_from_lengths():
     assert float(held.mean()) == pytest.approx(task.mi, abs=error + 0.2 * task.mi)
 
 
-def test_each_stage_goes_on_from_those_before_it():
-    """A stage is silent at first, so its first look sees what those before it have left."""
-    x, y, halves, _ = started(get("spiral-multinormal-sparse-3-3-2-2.0"))
+def test_each_stage_continues_from_those_before_it():
+    """A stage is zero at first, so its first evaluation is that of those before it."""
+    x, y, _ = with_baseline(get("spiral-multinormal-sparse-3-3-2-2.0"))
     everything = two_stages(3)[1]
-    stopping = EarlyStopping(every=60, patience=1)  # one look, before which it is silent
+    stopping = EarlyStopping(every=60, patience=1)  # one evaluation, and one before it
     brief = replace(STEADY, steps=60, stopping=stopping)
-    one, first = grown(x, y, [everything], halves, brief)
-    _, both = grown(x, y, [everything, everything], halves, brief)
-    silent, taught, again = both.held_out[:3]
-    assert (silent, taught) == first.held_out[:2]
-    assert again == pytest.approx(taught, abs=1e-6)
-    x_held, y_held, others = lesson_of(x, y).held
-    kept = separable_part(one)
-    for critic, expected in ((StagedCritic([], [], [], halves), silent), (kept, taught)):
+    one, first = staged_fit(x, y, [everything], brief)
+    _, both = staged_fit(x, y, [everything, everything], brief)
+    untrained, trained, continued = both.held_out[:3]
+    assert (untrained, trained) == first.held_out[:2]
+    assert continued == pytest.approx(trained, abs=1e-6)
+    held = training_pairs(x, y).held
+    for critic, expected in ((StagedCritic([]), untrained), (separable_part(one), trained)):
         with torch.no_grad():
-            joint = critic(x_held, y_held)
-        loss = DEMI().loss(joint, product_scores(critic, x_held, y_held, others))
+            joint = critic(held.x, held.y)
+        loss = DEMI().loss(joint, product_scores(critic, held.x, held.y, held.partners))
         assert float(loss) == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_stages_score_as_they_did_in_training():
-    """One stage on a start, as it was trained, is what the sum of stages says."""
-    x, y, halves, start = started(get("spiral-multinormal-sparse-3-3-2-2.0"))
-    everything = Stage("all columns", *[torch.arange(x.shape[1] - halves)] * 2)
-    critic, history = grown(x, y, [everything], halves)
+    """One stage on a baseline, as it was trained, gives the scores of the sum of stages."""
+    x, y, baseline = with_baseline(get("spiral-multinormal-sparse-3-3-2-2.0"))
+    critic, history = staged_fit(x, y, two_stages(3)[1:])
     assert history.best_step > 0
-    staged = separable_part(critic)
+    stages = separable_part(critic)
     with torch.no_grad():
-        alone = BaselineCritic(staged.critics[0], halves)
-        torch.testing.assert_close(staged(x, y), alone(x, y))
-        assert not torch.allclose(staged(x, y), start)
+        alone = BaselineCritic(stages.critics[0].critic)
+        torch.testing.assert_close(stages(x, y), alone(x, y))
+        assert not torch.allclose(stages(x, y), baseline)
 
 
 def test_histories_are_joined():
-    x, y = map(seen_by_views, get("student-identity-5-5-2").sample(1_500, seed=0))
+    x, y = map(views_of, get("student-identity-5-5-2").sample(1_500, seed=0))
     brief = replace(QUICK, steps=50, stopping=EarlyStopping(every=10))
     shares = []
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        course = TrainingPlan(DEMI(), brief, seed=0)
-        _, history = fit_stages(SMALL, two_stages(5), lesson_of(x, y), 0, course, shares.append)
+    _, history = staged_fit(x, y, two_stages(5), brief, shares.append)
     assert history.steps == 20 + 50 + 50  # the first takes fewer; the last one concatenates
+    assert [each.steps for each in history.stages] == [20, 50, 50]
+    assert [str(each.stage) for each in history.stages] == ["norms", "all columns", "pairs"]
     assert len(history.held_out) == 3 + 6 + 6  # before any step, after 10, after 20...
     assert history.restarts == 0
     assert 0 < history.best_step <= history.steps
     np.testing.assert_allclose(np.multiply(shares, 3), [1, 1.4, 1.8, 2.4, 2.8])
 
 
-def test_of_separable_critics_without_hope_little_is_asked():
-    x, y = map(seen_by_views, gaussian(5, 0.0).sample(1_500, seed=0))
-    stopping = EarlyStopping(every=10, patience=6, initial_patience=6, gain=0.5)
-    course = TrainingPlan(DEMI(), replace(QUICK, steps=250, stopping=stopping), seed=0)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        _, history = fit_stages(SMALL, two_stages(5), lesson_of(x, y), 0, course)
+def test_separable_critics_have_less_initial_patience():
+    x, y = map(views_of, gaussian(5, 0.0).sample(1_500, seed=0))
+    stopping = EarlyStopping(every=10, patience=6, initial_patience=6, min_delta=0.5)
+    _, history = staged_fit(x, y, two_stages(5), replace(QUICK, steps=250, stopping=stopping))
     assert history.steps == 30 + 30 + 60
     assert history.best_step == 0
 
@@ -287,37 +326,37 @@ def test_of_separable_critics_without_hope_little_is_asked():
 # Estimators
 
 
-def test_the_same_seed_grows_the_same():
+def test_the_same_seed_fits_the_same_stages():
     x, y = get("student-identity-5-5-2").sample(600, seed=0)
-    once, again = (Estimator(critic=SMALL, training=QUICK).fit(x, y) for _ in range(2))
-    np.testing.assert_array_equal(once.log_ratio(x, y), again.log_ratio(x, y))
+    first, second = (Estimator(critic=SMALL, training=QUICK).fit(x, y) for _ in range(2))
+    np.testing.assert_array_equal(first.log_ratio(x, y), second.log_ratio(x, y))
 
 
-def test_an_estimator_tells_its_recipe():
+def test_an_estimator_reports_its_recipe():
     x, y = gaussian(3, 1.0).sample(1_200, seed=0)
-    wild = replace(QUICK, stopping=None)  # without judges every stage is kept
-    fitted = Estimator(critic=SMALL, training=wild).fit(x, y)
-    expected = "Gaussian copula, 3 correlations + network on lengths, all columns"
-    assert separable_words(fitted.history_.chose) == expected
-    assert fitted.estimate(x, y).recipe == fitted.history_.chose
+    to_the_end = replace(QUICK, stopping=None)  # without held-out pairs every stage is kept
+    fitted = Estimator(critic=SMALL, training=to_the_end).fit(x, y)
+    expected = "Gaussian copula, 3 correlations + network on norms, all columns"
+    assert separable_words(fitted.history_.recipe) == expected
+    assert fitted.estimate(x, y).recipe == fitted.history_.recipe
     assert isinstance(separable_part(fitted.critic_), StagedCritic)
-    result = estimate(x, y, method=Estimator(critic=SMALL, training=wild), folds=2)
-    assert result.recipe == f"{fitted.history_.chose} (2 of 2 folds)"
+    result = estimate(x, y, method=Estimator(critic=SMALL, training=to_the_end), folds=2)
+    assert result.recipe == f"{fitted.history_.recipe} (2 of 2 folds)"
 
 
-def test_columns_that_matter_are_a_stage_of_their_own():
+def test_related_columns_are_a_stage_of_their_own():
     x, y = get("multinormal-sparse-5-5-2-2.0").sample(1_200, seed=0)
     fitted = Estimator(critic=SMALL, training=replace(QUICK, stopping=None)).fit(x, y)
-    words = separable_words(fitted.history_.chose)
-    assert words.endswith("network on lengths, 2 + 2 columns, all columns")
-    seen = separable_part(fitted.critic_).x_columns[1]
-    assert seen.tolist() == [0, 1, 5, 6, 10, 11, 12]  # both views of two columns, three lengths
+    words = separable_words(fitted.history_.recipe)
+    assert words.endswith("network on norms, 2 + 2 columns, all columns")
+    seen = separable_part(fitted.critic_).critics[1].x_columns
+    assert seen.tolist() == [0, 1, 5, 6, 10, 11, 12]  # both views of two columns, three norms
 
 
-def test_silence_is_a_recipe_too():
+def test_finding_nothing_is_a_recipe_too():
     x, y = gaussian(2, 0.0).sample(400, seed=0)
-    fitted = Estimator(critic=SMALL, training=STILL, start=None).fit(x, y)
-    assert fitted.history_.chose == "nothing found"
+    fitted = Estimator(critic=SMALL, training=STILL, baseline=None).fit(x, y)
+    assert fitted.history_.recipe == "nothing found"
     assert fitted.estimate(x, y).mi == 0
 
 
@@ -327,11 +366,11 @@ def test_a_critic_that_is_not_separable_has_no_stages(scaling):
     critic = partial(MLPCritic, hidden=(16,))
     training = replace(QUICK, stopping=None)
     fitted = Estimator(critic=critic, scaling=scaling, training=training).fit(x, y)
-    assert fitted.history_.chose == "Gaussian copula, 2 correlations + network on all columns"
+    assert fitted.history_.recipe == "Gaussian copula, 2 correlations + network on all columns"
 
 
-@pytest.mark.parametrize("critic", [SMALL, partial(MLPCritic, hidden=(16,))], ids=["grown", "mlp"])
-def test_where_the_network_is_silent_the_start_is_fitted_to_all_rows(critic):
+@pytest.mark.parametrize("critic", [SMALL, partial(MLPCritic, hidden=(16,))], ids=["stages", "mlp"])
+def test_where_no_network_is_added_the_baseline_is_fitted_to_all_rows(critic):
     x, y = gaussian(3, 1.0).sample(900, seed=0)
     seen = []
 
@@ -339,28 +378,42 @@ def test_where_the_network_is_silent_the_start_is_fitted_to_all_rows(critic):
         seen.append(GaussianCopula.choose(*rows))
         return seen[-1]
 
-    fitted = Estimator(critic=critic, training=STILL, start=choose).fit(x, y)
-    start = fitted.scales_.start
+    fitted = Estimator(critic=critic, training=STILL, baseline=choose).fit(x, y)
+    baseline = fitted.scales_.baseline
     (part,) = seen
     assert fitted.history_.best_step == 0
-    assert not np.array_equal(start.correlations, part.correlations)
-    np.testing.assert_array_equal(start.correlations, part.refit(x, y).correlations)
-    expected = log_ratio(start.left(x), start.right(y))
+    assert not np.array_equal(baseline.correlations, part.correlations)
+    np.testing.assert_array_equal(baseline.correlations, part.refit(x, y).correlations)
+    expected = log_ratio(baseline.left(x), baseline.right(y))
     np.testing.assert_allclose(fitted.log_ratio(x, y), expected, atol=1e-4)
-    assert fitted.history_.chose == "Gaussian copula, 3 correlations"
+    assert fitted.history_.recipe == "Gaussian copula, 3 correlations"
 
 
 def test_a_mixture_is_fitted_to_all_rows_too():
     x, y = mixture(3, 20.0).sample(900, seed=0)
     fitted = Estimator().fit(x, y)
-    start = fitted.scales_.start
+    baseline = fitted.scales_.baseline
     assert fitted.history_.steps == 0
     assert isinstance(fitted.critic_, ClosedForm)
-    assert fitted.history_.chose == start.name
-    np.testing.assert_array_equal(start.means, start.refit(x, y).means)
-    expected = log_ratio(start.left(x), start.right(y), start.components)
-    # Halves in float32: terms of 1e7 cancel, which leaves some tenths a pair, both ways.
+    assert fitted.history_.recipe == baseline.name
+    np.testing.assert_array_equal(baseline.means, baseline.refit(x, y).means)
+    expected = log_ratio(baseline.left(x), baseline.right(y), baseline.components)
+    # Factors in float32: terms of 1e7 cancel, which leaves some tenths a pair, both ways.
     np.testing.assert_allclose(fitted.log_ratio(x, y), expected, atol=1)
     assert fitted.log_ratio(x, y).mean() == pytest.approx(expected.mean(), abs=0.02)
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.log_ratio(x, y), fitted.log_ratio(x, y))
+    loaded = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(loaded.log_ratio(x, y), fitted.log_ratio(x, y))
+
+
+@pytest.mark.parametrize("baseline", [None, GaussianCopula.choose], ids=["none", "copula"])
+@pytest.mark.parametrize("scaling", [Views, Standardize], ids=["stages", "one training"])
+def test_factors_are_those_of_the_scores(baseline, scaling):
+    x, y = gaussian(2, 1.0).sample(400, seed=0)
+    brief = replace(QUICK, steps=60)
+    fitted = Estimator(critic=SMALL, scaling=scaling, training=brief, baseline=baseline).fit(x, y)
+    if isinstance(fitted.critic_, SumCritic):
+        with pytest.raises(ValueError, match="separable"):
+            fitted.factors(as_sample(x, y))
+        fitted.scorer_ = replace(fitted.scorer_, critic=fitted.critic_.staged)
+    left, right = fitted.factors(as_sample(x, y))
+    np.testing.assert_allclose((left * right).sum(axis=1), fitted.log_ratio(x, y), atol=1e-4)

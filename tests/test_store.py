@@ -1,4 +1,4 @@
-"""Durable rows: a cell is there whole or not at all, once, and one process writes."""
+"""Stored rows: a cell is stored whole or not at all, once, and one process writes."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from deminat.errors import DataError, TrainingError
-from deminat.runtime.rowstore import SqliteStore, key_of
+from deminat.runtime.rowstore import SqliteStore, key_of, read_csv
 from deminat.runtime.sweep import Sweep, run_sweep
 from sweeping import cells, deadly, hoarded, relentless, squares, with_origin
 
@@ -63,6 +63,34 @@ def test_a_cell_without_rows_is_done_too(tmp_path):
     with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
         store.add({"seed": 0}, [])
         assert store.missing([{"seed": 0}]) == []
+
+
+def test_a_store_in_memory_ends_with_its_block():
+    with SqliteStore.in_memory() as store:
+        store.add({"seed": 1}, [{"seed": np.int64(1), "share": np.float64(0.1)}])
+        assert store.missing([{"seed": 2}, {"seed": 1}]) == [{"seed": 2}]
+        assert store.rows([{"seed": 1}]) == [{"seed": 1, "share": 0.1}]
+    with SqliteStore.in_memory() as store:
+        assert store.rows() == []
+
+
+def test_a_csv_file_keeps_its_rows_in_order_with_those_of_other_cells(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("seed,value\n3,a\n1.0,2\n3,a\n,b\n")
+    wanted = [{"seed": 1}, {"seed": 2}]
+    with SqliteStore.in_csv(path, wanted) as store:
+        assert store.missing(wanted) == [{"seed": 2}]
+        assert store.rows(wanted) == [{"seed": 1.0, "value": 2}]
+        store.add({"seed": 2}, [{"seed": 2, "more": True}])
+    assert path.read_text() == "seed,value,more\n3,a,\n1.0,2,\n3,a,\n,b,\n2,,True\n"
+
+
+def test_a_csv_file_is_read_with_numbers_booleans_text_and_nothing(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("n,share,check,name,none\n1,0.5,true,demi,\n2,inf,false,0.1.0,\n")
+    first, second = read_csv(path)
+    assert first == {"n": 1, "share": 0.5, "check": True, "name": "demi", "none": None}
+    assert second == {"n": 2, "share": np.inf, "check": False, "name": "0.1.0", "none": None}
 
 
 def test_another_database_is_refused(tmp_path):
@@ -142,9 +170,9 @@ def test_a_sweep_runs_what_is_missing_and_keeps_the_order(tmp_path):
         store.add({"seed": 2}, [{"seed": 2, "value": 4}])
         sweep = Sweep([{"seed": s} for s in (3, 2, 1)], run)
         rows = run_sweep(sweep, store, progress=shares.append)
-        again = run_sweep(sweep, store)
+        second = run_sweep(sweep, store)
     assert [row["value"] for row in rows] == [9, 4, 1]
-    assert again == rows
+    assert second == rows
     assert sorted(ran) == [1, 3]
     assert shares == pytest.approx([1 / 3, 2 / 3, 1])
 
@@ -188,7 +216,7 @@ def test_a_fault_of_ours_in_a_cell_leaves_the_others(tmp_path):
         assert len(store.rows()) == 3
 
 
-def test_where_a_process_is_killed_others_go_on(tmp_path):
+def test_other_processes_continue_after_one_is_killed(tmp_path):
     wanted = [{"seed": s, "folder": str(tmp_path)} for s in range(30)]
     shares = []
     with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
@@ -201,11 +229,11 @@ def test_where_a_process_is_killed_others_go_on(tmp_path):
     assert shares == sorted(shares)
 
 
-def test_processes_that_are_killed_again_and_again_end_a_sweep(tmp_path, monkeypatch):
-    monkeypatch.setattr("deminat.runtime.sweep._TRIES", 2)
+def test_repeated_kills_of_processes_end_a_sweep(tmp_path, monkeypatch):
+    monkeypatch.setattr("deminat.runtime.sweep._ATTEMPTS", 2)
     wanted = [{"seed": s} for s in (1, 2, 4, 14)]
     with SqliteStore.writing(tmp_path / "rows.sqlite") as store:
-        with pytest.raises(TrainingError, match=r"killed 2 times .* go on with --jobs 1"):
+        with pytest.raises(TrainingError, match=r"killed 2 times, .* continue with --jobs 1"):
             run_sweep(Sweep(wanted, relentless), store, jobs=2)
         assert {row["seed"] for row in store.rows()} <= {1, 2}
 

@@ -1,4 +1,4 @@
-"""The loop: it learns, stops, keeps the best weights, and recovers from a loss that explodes."""
+"""The loop: it learns, stops, restores the best weights, and recovers from a diverging loss."""
 
 import copy
 import itertools
@@ -18,7 +18,8 @@ from deminat.estimators.flows import FlowRatio
 from deminat.runtime.process import one_thread
 from deminat.runtime.progress import progress_of_part
 from deminat.training.analytic.gradients import batch_loss
-from deminat.training.config import EarlyStopping, Training
+from deminat.training.config import Training
+from deminat.training.early_stopping import EarlyStopping
 from deminat.training.loop import train
 
 FAST = Training(steps=200, learning_rate=0.05, halve_at=())
@@ -56,7 +57,7 @@ def test_epochs_count_passes():
 def test_the_best_weights_on_held_out_rows_are_restored():
     # Training wants 10, the held-out rows want 2: the walk passes 2 and must come back to it.
     point = Point(0.0)
-    stopping = EarlyStopping(every=1, patience=8, gain=0.0)
+    stopping = EarlyStopping(every=1, patience=8, min_delta=0.0)
     history = run(
         point,
         lambda at: (at - 10) ** 2,
@@ -68,7 +69,7 @@ def test_the_best_weights_on_held_out_rows_are_restored():
     assert min(history.held_out) == history.held_out[history.best_step]
 
 
-def test_the_last_step_is_judged_too():
+def test_the_last_step_is_evaluated_too():
     point = Point(0.0)
     history = run(
         point,
@@ -80,19 +81,17 @@ def test_the_last_step_is_judged_too():
     assert float(point.at.detach()) > 0
 
 
-def test_no_hope_ends_a_training_sooner_than_patience():
-    def looks(held_losses, **stopping):
-        told = iter(held_losses)
-        stopping = EarlyStopping(every=1, patience=6, initial_patience=3, gain=0.1, **stopping)
+def test_initial_patience_ends_a_training_that_learns_nothing_sooner():
+    def steps_taken(held_losses):
+        losses = iter(held_losses)
+        stopping = EarlyStopping(every=1, patience=6, initial_patience=3, min_delta=0.1)
         settings = replace(FAST, stopping=stopping)
-        return run(Point(), lambda at: at**2, settings, held_loss=lambda _: next(told)).steps
+        return run(Point(), lambda at: at**2, settings, held_loss=lambda _: next(losses)).steps
 
-    assert looks([1.0] * 9) == 3
-    assert looks([1.0, 1.2, 0.96, 0.96, 0.96, 0.96, 0.96]) == 3
-    assert (
-        looks([1.0, 1.2, 0.94, 0.96, 0.96, 0.96, 0.96]) == 6
-    )  # half a gain: some initial_patience
-    assert looks([1.0, 1.2, 0.8, *[0.96] * 6]) == 8
+    assert steps_taken([1.0] * 9) == 3
+    assert steps_taken([1.0, 1.2, 0.96, 0.96, 0.96, 0.96, 0.96]) == 3
+    assert steps_taken([1.0, 1.2, 0.94, 0.96, 0.96, 0.96, 0.96]) == 6  # more than half of min_delta
+    assert steps_taken([1.0, 1.2, 0.8, *[0.96] * 6]) == 8
 
 
 def test_untrained_weights_win_where_nothing_can_be_learnt():

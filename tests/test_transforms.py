@@ -1,4 +1,4 @@
-"""Maps that keep mutual information: fitted on training rows, careful in float64."""
+"""Transforms that preserve mutual information, fitted on training rows in float64."""
 
 import numpy as np
 import pytest
@@ -143,7 +143,7 @@ def test_ranks_do_not_see_beyond_the_training_rows():
     assert np.array_equal(fitted(np.array([[-1e300] * 2, [1e300] * 2])), ends)
 
 
-def test_views_are_robust_and_ranks_and_three_lengths():
+def test_views_are_robust_and_ranks_and_three_norms():
     fitted = Views.fit(NORMAL)
     mapped = fitted(NORMAL)
     robust, ranks = (t.fit(NORMAL)(NORMAL) for t in (Robust, RankToNormal))
@@ -153,7 +153,7 @@ def test_views_are_robust_and_ranks_and_three_lengths():
     np.testing.assert_allclose(mapped[:, 4:].std(axis=0), 1, atol=1e-9)
 
 
-def test_lengths_are_freed_of_correlations_or_measured_from_zero():
+def test_norms_have_correlations_removed_or_are_measured_from_zero():
     mixed = NORMAL @ [[1.0, 0.9], [0.0, 0.4]]
     robust, ranks, from_zero = Views.fit(mixed)(mixed)[:, 4:].T
     true = np.log1p((NORMAL**2).sum(axis=1))
@@ -165,9 +165,9 @@ def test_lengths_are_freed_of_correlations_or_measured_from_zero():
     assert np.corrcoef(from_zero, shifted[:, 6])[0, 1] < 0.5
 
 
-def test_views_tell_which_columns_belong_to_which():
-    kept = Views.fit(NORMAL).columns(np.array([False, True]))
-    assert kept.tolist() == [1, 3, 4, 5, 6]
+def test_views_know_the_columns_of_each_input_column():
+    selected = Views.fit(NORMAL).columns(np.array([False, True]))
+    assert selected.tolist() == [1, 3, 4, 5, 6]
 
 
 def test_views_only_standardise_images():

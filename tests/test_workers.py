@@ -1,4 +1,4 @@
-"""Work shared between this process and others."""
+"""Work shared between this process and workers."""
 
 import os
 import signal
@@ -14,7 +14,13 @@ import pytest
 from joblib import Parallel, delayed, parallel_config
 
 from deminat.errors import DataError, TrainingError
-from deminat.runtime.pool import _Work, preloaded_workers, run_parts, start_early, worker_pool
+from deminat.runtime.pool import (
+    _SharedWork,
+    preloaded_workers,
+    run_parts,
+    start_early,
+    worker_pool,
+)
 
 
 def who(part: int, seconds: float = 0.0) -> tuple[int, int]:
@@ -26,8 +32,8 @@ def has_wave() -> bool:
     return "wave" in sys.modules
 
 
-def end_badly(asking: int) -> tuple[int, int]:
-    if os.getpid() != asking:
+def end_badly(parent: int) -> tuple[int, int]:
+    if os.getpid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
     return who(0)
 
@@ -65,35 +71,35 @@ def test_an_error_of_any_process_is_raised(failing):
     assert [i for i, _ in run_parts([partial(who, i) for i in range(4)], 2)] == list(range(4))
 
 
-def test_work_begun_elsewhere_is_waited_for():
+def test_work_that_a_worker_started_is_waited_for():
     with worker_pool(2):
         part, pid = start_early(partial(who, 7))()
     assert part == 7
     assert pid != os.getpid()
 
 
-def test_work_begun_here_waits_until_asked_and_is_done_once():
-    asked = []
-    ask = start_early(lambda: asked.append(1))
-    assert asked == []
-    ask(), ask()
-    assert asked == [1]
+def test_work_without_workers_is_run_on_request_and_once():
+    calls = []
+    result = start_early(lambda: calls.append(1))
+    assert calls == []
+    result(), result()
+    assert calls == [1]
 
 
-def test_processes_that_stand_by_have_the_module_and_are_gone_afterwards():
+def test_preloaded_workers_have_the_module_and_are_gone_afterwards():
     with preloaded_workers(2, "wave"):
         assert start_early(has_wave)()
         pids = {pid for _, pid in run_parts([partial(who, i, 0.3) for i in range(4)], 2)}
-    (there,) = pids - {os.getpid()}
-    assert is_gone(there)
+    (worker,) = pids - {os.getpid()}
+    assert is_gone(worker)
 
 
-def test_a_crew_that_rested_works_again_and_one_that_was_killed_does_not():
+def test_an_idle_pool_is_used_again_and_a_killed_one_is_not():
     with worker_pool(2):
         _, first = start_early(partial(who, 0))()
     with worker_pool(2):
-        _, again = start_early(partial(who, 0))()
-    assert again == first
+        _, second = start_early(partial(who, 0))()
+    assert second == first
     os.kill(first, signal.SIGKILL)
     assert is_gone(first)
     with worker_pool(2):
@@ -101,18 +107,18 @@ def test_a_crew_that_rested_works_again_and_one_that_was_killed_does_not():
     assert other != first
 
 
-def test_a_process_that_is_killed_in_the_middle_is_told_in_words():
-    with pytest.raises(TrainingError, match=r"killed in the middle of its work, .* n_jobs=1"):
+def test_the_error_of_a_killed_worker_says_what_to_do():
+    with pytest.raises(TrainingError, match=r"a worker process was killed, .* n_jobs=1"):
         list(run_parts([partial(end_badly, os.getpid()), partial(who, 1, 2.0)], 2))
 
 
-def test_what_cannot_be_sent_is_told_in_words():
+def test_the_error_of_work_that_cannot_be_sent_says_what_to_do():
     lock = threading.Lock()
     with pytest.raises(DataError, match="use n_jobs=1"):
         list(run_parts([lambda i=i: (i, lock) for i in range(2)], 2))
 
 
-def test_threads_have_crews_of_their_own():
+def test_threads_have_pools_of_their_own():
     def many() -> None:
         found.append([i for i, _ in run_parts([partial(who, i, 0.1) for i in range(9)], 3)])
 
@@ -135,31 +141,31 @@ def test_processes_of_joblib_are_left_alone():
             assert [j for j, _ in run_parts([partial(who, j) for j in range(3)], 2)] == [0, 1, 2]
 
 
-def test_processes_end_with_the_one_that_asks():
+def test_workers_end_with_their_parent():
     code = (
         "import os, sys, time; from functools import partial; from deminat.runtime.pool import *\n"
-        "with crew(2):\n"
-        "    print(begun(os.getpid)(), flush=True); time.sleep(60)"
+        "with worker_pool(2):\n"
+        "    print(start_early(os.getpid)(), flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        helper = int(process.stdout.readline())
+        worker = int(process.stdout.readline())
         process.kill()
-    assert is_gone(helper)
+    assert is_gone(worker)
 
 
-def test_after_processes_that_are_gone_nobody_waits_for_ever():
+def test_lost_workers_are_not_waited_for():
     def gone(part):
         raise BrokenProcessPool
 
-    work = _Work([partial(who, i) for i in range(3)], gone)
-    work.hand_out()
+    work = _SharedWork([partial(who, i) for i in range(3)], gone)
+    work.submit_next()
     with pytest.raises(TrainingError, match="killed"):
         list(work.results())
 
 
 def is_gone(pid: int) -> bool:
-    """Tell whether a process ends soon; one that nobody has buried yet has ended."""
+    """Tell whether a process ends soon; a zombie has ended."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         try:

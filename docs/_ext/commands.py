@@ -1,4 +1,4 @@
-"""The commands and their options, as `deminat --help` tells them."""
+"""The commands and their options, from the help texts of the command line."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,8 +22,8 @@ def _commands(group: Any, words: str) -> Iterator[tuple[str, Any]]:
             yield f"{words} {name}", command
 
 
-def _told(words: str, command: Any) -> str:
-    """Return a command in Markdown: what it is for, and a table of what it takes."""
+def _described(words: str, command: Any) -> str:
+    """Return a command in Markdown: its purpose, examples, and a table of its parameters."""
     first, *others = (part.strip() for part in (command.help or "").strip().split("\n\n"))
     examples = [part for part in others if part.startswith(("deminat", "torchrun"))]
     prose = [" ".join(part.split()) for part in others if part not in examples]
@@ -44,7 +44,7 @@ def _cell(text: str | None) -> str:
 
 
 class Commands(SphinxDirective):
-    """Puts a section for each command there."""
+    """Inserts a section for each command."""
 
     def run(self) -> list[nodes.Node]:
         """Return the sections."""
@@ -52,13 +52,13 @@ class Commands(SphinxDirective):
         for words, command in _commands(get_command(cli), "deminat"):
             section = nodes.section(ids=[nodes.make_id(words)], names=[words])
             section += nodes.title("", "", nodes.literal("", words))
-            section += self.parse_text_to_nodes(_told(words, command))
+            section += self.parse_text_to_nodes(_described(words, command))
             self.state.document.note_implicit_target(section)
             found.append(section)
         return found
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Tell Sphinx of the directive."""
+    """Register the directive."""
     app.add_directive("commands", Commands)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Docstrings are written to be read in `help()`; here `$...$` in them becomes mathematics."""
+"""Turns `$...$` in docstrings, which are written to be read in `help()`, into mathematics."""
 
 import re
 from typing import Any
@@ -18,6 +18,6 @@ def _mathematics(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Listen to docstrings."""
+    """Register the conversion."""
     app.connect("autodoc-process-docstring", _mathematics, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Mathematics as MathML, made at build time: every browser draws it, without script or font."""
+"""Mathematics as MathML, made at build time: browsers render it without scripts or fonts."""
 
 from typing import Any
 
@@ -20,6 +20,6 @@ def _block(self: Any, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Tell Sphinx how mathematics is written."""
+    """Register the renderer."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

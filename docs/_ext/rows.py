@@ -3,23 +3,24 @@
     ```{rows} bmi
     ```
 
-puts the table called `bmi` there. What is claimed of the rows is what `deminat bench` says of
-them; where rows are missing the table says so, so that it can never say more than was measured.
+inserts the table called `bmi`. Verdicts are those of `deminat bench`; where rows are missing, the
+table says so.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import polars as pl
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from deminat.runtime.rowstore import Row, read_csv
 from deminat.studies.bench import BENCHES
 from deminat.studies.bench.accuracy import RELEASED
+from deminat.studies.bench.runner import grouped
 from deminat.studies.paper.claims import claims
 from deminat.studies.paper.experiments import EXPERIMENTS, read_rows
 from deminat.studies.paper.tables import grid, markdown
@@ -28,39 +29,38 @@ __all__ = ["TABLES", "read", "setup"]
 
 RESULTS = Path(__file__).parents[2] / "results"
 
-Row = dict[str, Any]
-
 _BANDS = {(0.0, 0.5): "under half a nat", (0.5, 1.5): ".5 to 1.5 nats", (1.5, 9.0): "above"}
 
 
 def read(name: str) -> list[Row]:
     """Return the committed rows of a bench."""
-    return pl.read_csv(RESULTS / f"{name}.csv", infer_schema_length=None).to_dicts()
+    return read_csv(RESULTS / f"{name}.csv")
 
 
 def _verdict(name: str) -> str:
-    """Return what a bench says of its rows, line by line."""
-    lines = BENCHES[name].verdict(read(name))
+    """Return the verdict of a bench on its rows, line by line."""
+    return _verdict_grid(BENCHES[name].verdict(read(name)), "what the rows say")
+
+
+def _verdict_grid(lines: Sequence[str], head: str) -> str:
     marks = {"ok": "holds", "MISS": "missed"}
     split = [(marks.get(line[:4].strip(), ""), line[4:].strip()) for line in lines]
-    return grid(["", "what the rows say"], split)
+    return grid(["", head], split)
 
 
 def _bmi() -> str:
     rows = read("bmi")
     lines = []
-    for n in sorted({r["n"] for r in rows}):
-        auto, paper = (
-            [r for r in rows if (r["n"], r["preset"]) == (n, p)] for p in ("auto", "paper")
-        )
-        task, off, oracle = _farthest(auto)
+    for (n,), own in sorted(grouped(rows, "n").items()):
+        auto, paper = ([r for r in own if r["preset"] == p] for p in ("auto", "paper"))
+        task, error, oracle = _worst(auto)
         lines.append(
             [
                 f"{n:,}",
                 f"**{_mean_error(auto):.4f}**",
                 f"{_mean_error(auto, 'oracle'):.4f}",
                 f"{_mean_error(paper):.3f}",
-                f"`{task}`, {off:+.3f} (oracle {oracle:+.3f})",
+                f"`{task}`, {error:+.3f} (oracle {oracle:+.3f})",
                 f"{np.mean([r['seconds'] / r['jobs'] for r in auto]):.0f} s",
                 f"{len(auto)} + {len(paper)}",
             ]
@@ -73,21 +73,22 @@ def _mean_error(rows: Sequence[Row], key: str = "estimate") -> float:
     return float(np.mean([abs(r[key] - r["truth"]) for r in rows]))
 
 
-def _farthest(rows: Sequence[Row]) -> tuple[str, float, float]:
-    """Return the task whose mean over seeds is farthest off, its error and the oracle's."""
-    errors = {
-        task: [
-            float(np.mean([r[key] - r["truth"] for r in rows if r["task"] == task]))
-            for key in ("estimate", "oracle")
-        ]
-        for task in {r["task"] for r in rows}
-    }
+def _worst(rows: Sequence[Row]) -> tuple[str, float, float]:
+    """Return the task whose mean over seeds has the largest error, that error and the oracle's."""
+    means = {task: _means(own) for (task,), own in grouped(rows, "task").items()}
+    errors = {task: (mi - truth, oracle - truth) for task, (truth, mi, oracle) in means.items()}
     worst = max(errors, key=lambda task: abs(errors[task][0]))
     return worst, *errors[worst]
 
 
+def _means(rows: Sequence[Row]) -> tuple[float, ...]:
+    """Return the means of the truth, the estimates and the oracle."""
+    keys = "truth", "estimate", "oracle"
+    return tuple(float(np.mean([row[key] for row in rows])) for key in keys)
+
+
 def _bmi_bands() -> str:
-    """Return errors of the default recipe by how much there is to find and how many pairs."""
+    """Return errors of the default recipe by true information and number of pairs."""
     rows = [r for r in read("bmi") if r["preset"] == "auto"]
     sizes = sorted({r["n"] for r in rows})
     lines = []
@@ -96,24 +97,18 @@ def _bmi_bands() -> str:
         line = [f"{name} ({len({r['task'] for r in band})} tasks)"]
         for n in sizes:
             own = [r for r in band if r["n"] == n]
-            _, off, _ = _farthest(own)
-            line.append(f"{_mean_error(own):.3f}, farthest {off:+.3f}")
+            _, error, _ = _worst(own)
+            line.append(f"{_mean_error(own):.3f}, farthest {error:+.3f}")
         lines.append(line)
     return grid(["information", *(f"{n:,} pairs" for n in sizes)], lines)
 
 
 def _bmi_tasks() -> str:
-    """Return the mean error of each task at the largest size, the farthest first."""
+    """Return the mean error of each task at the largest size, the largest first."""
     rows = [r for r in read("bmi") if r["preset"] == "auto"]
     most = max(r["n"] for r in rows)
-    tasks: dict[str, list[Row]] = {}
-    for row in rows:
-        if row["n"] == most:
-            tasks.setdefault(row["task"], []).append(row)
-    means = {
-        task: [float(np.mean([r[key] for r in own])) for key in ("truth", "estimate", "oracle")]
-        for task, own in tasks.items()
-    }
+    tasks = grouped([row for row in rows if row["n"] == most], "task")
+    means = {task: _means(own) for (task,), own in tasks.items()}
     ordered = sorted(means.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
     lines = [
         [f"`{task}`", f"{truth:.3f}", f"{mi:.3f}", f"{mi - truth:+.3f}", f"{oracle - truth:+.3f}"]
@@ -124,22 +119,15 @@ def _bmi_tasks() -> str:
 
 def _highmi() -> str:
     lines = []
-    families: dict[str, dict[tuple[str, int], list[Row]]] = {}
-    for row in read("highmi"):
-        cells = families.setdefault(row["family"], {})
-        cells.setdefault((row["task"], row["n"]), []).append(row)
-    for family, cells in families.items():
-        means = {
-            cell: [float(np.mean([r[key] for r in own])) for key in ("truth", "estimate", "oracle")]
-            for cell, own in cells.items()
-        }
-        off = {cell: abs(mi - truth) / (truth or 1) for cell, (truth, mi, _) in means.items()}
-        (task, n), (truth, mi, oracle) = max(means.items(), key=lambda item: off[item[0]])
+    for (family,), rows in grouped(read("highmi"), "family").items():
+        means = {cell: _means(own) for cell, own in grouped(rows, "task", "n").items()}
+        errors = {cell: abs(mi - truth) / (truth or 1) for cell, (truth, mi, _) in means.items()}
+        (task, n), (truth, mi, oracle) = max(means.items(), key=lambda item: errors[item[0]])
         share = f"{mi / truth - 1:+.1%}" if truth else f"{mi:+.4f} nats"
         lines.append(
             [
                 family,
-                f"{len(cells)}",
+                f"{len(means)}",
                 f"`{task}`, {n:,} pairs",
                 f"{truth:.2f}",
                 f"{mi:.3f}",
@@ -175,24 +163,21 @@ def _checkpoints() -> str:
 
 
 def _trust() -> str:
-    """Return the verdict on promises whose rows are all there, and what is still to be run."""
+    """Return the verdict on promises whose rows are complete, and which are not."""
     rows, bench = read("trust"), BENCHES["trust"]
     done = {(r["promise"], r["case"], r["n"], r["batch"]) for r in rows if r["seed"] == 0}
     missing: dict[tuple[str, str, int], int] = {}
     for cell in bench.cells([0]):
         key = cell["promise"], cell["case"], cell["n"]
         missing[key] = missing.get(key, 0) + ((*key, cell["batch"]) not in done)
-    whole = {key for key, count in missing.items() if count == 0}
-    kept = [r for r in rows if (r["promise"], r["case"], r["n"]) in whole]
-    lines = bench.verdict(kept)
-    shown = [["holds" if line.startswith("ok") else "missed", line[4:].strip()] for line in lines]
-    text = grid(["", "promise and what was counted"], shown)
+    complete = [r for r in rows if missing.get((r["promise"], r["case"], r["n"])) == 0]
+    text = _verdict_grid(bench.verdict(complete), "promise and what was counted")
     counts: dict[str, list[bool]] = {}
     for (promise, _, _), count in missing.items():
         counts.setdefault(promise, []).append(count > 0)
     left = [f"`{p}` ({sum(c)} of {len(c)} cases)" for p, c in counts.items() if any(c)]
     if left:
-        text += f"\n\nStill to be run, or not whole yet: {', '.join(left)}."
+        text += f"\n\nNot run yet, or not completely: {', '.join(left)}."
     return text
 
 
@@ -211,7 +196,7 @@ def _experiment(name: str) -> str:
 
 
 def _claims() -> str:
-    """Return what the paper says of its Gaussians beside what the rows say."""
+    """Return the paper's claims about its Gaussians, and whether the rows agree."""
     found = claims(read_rows(RESULTS / "paper" / "gaussian.csv"))
     lines = [[c.text, f"**{c.verdict}**", c.figures] for c in found]
     return grid(["the paper", "the rows", "figures"], lines)
@@ -237,7 +222,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 class Rows(SphinxDirective):
-    """Puts a table there."""
+    """Inserts a table."""
 
     required_arguments: ClassVar[int] = 1
     has_content: ClassVar[bool] = True
@@ -253,6 +238,6 @@ class Rows(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Tell Sphinx of the directive."""
+    """Register the directive."""
     app.add_directive("rows", Rows)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

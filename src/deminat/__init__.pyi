@@ -40,7 +40,7 @@ from .training.callbacks import Callback as Callback
 from .training.callbacks import TensorBoard as TensorBoard
 from .training.config import AUTO as AUTO
 from .training.config import PAPER as PAPER
-from .training.config import EarlyStopping as EarlyStopping
 from .training.config import Training as Training
+from .training.early_stopping import EarlyStopping as EarlyStopping
 
 __version__: str

@@ -1,37 +1,37 @@
-"""The two questions most users ask: `estimate` and `compare`."""
+"""The two main calls, `estimate` and `compare`, as one pipeline.
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+    sample -> fits -> readings -> assessed -> result
+
+Constant columns are left out before anything is fitted. Given z there are two such pipelines, of
+I(x; y, z) and of I(x; z), whose difference is the result. A result carries its model together with
+the columns as they were given, so that new rows may come in the same form.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from .data.sample import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given, describe_run
+from .data.sample import LEAST_PAIRS, NanPolicy, RowOptions, Sample, as_sample, as_samples_given
+from .data.schema import describe_run
 from .errors import DataError
-from .estimators.base import MIEstimator
+from .estimators.base import Estimate, MIEstimator, TrainedEstimator, UntrainedEstimator
+from .estimators.crossfit import CrossFitOptions
 from .estimators.fitted import ColumnNames, FittedModel, FoldEnsemble
-from .estimators.flows import GM
-from .estimators.neural import Estimator
-from .estimators.recipes import Preset
-from .estimators.registry import Method, estimator_for
+from .estimators.registry import Method, Preset, estimator_for
+from .estimators.request import Request
 from .estimators.scores import result_from_pointwise
 from .inference import Assessor, conditional_result, conditional_test
-from .objectives import DEMI, JSD
 from .persistence.checkpoints import Checkpoint, open_checkpoint
 from .persistence.serialise import check_packable
 from .results import Caution, MIResult
 from .runtime.pool import worker_pool
 from .runtime.progress import Progress, progress_of_part
 from .training.callbacks import Callback
-from .training.config import AUTO
 
-__all__ = ["Ask", "compare", "estimate", "given_z", "plain", "told"]
-
-# What estimators have in common whose trainings are the same, besides what they train as.
-_SHARED = "critic", "scaling", "training", "start", "seed", "budget", "correct"
+__all__ = ["compare", "estimate"]
 
 
 def estimate(
@@ -56,8 +56,8 @@ def estimate(
     """Estimate how much x tells about y: their mutual information in nats.
 
     Each pair is scored by a critic that never saw it: `folds` critics are trained, each on all
-    folds but one. `preset="auto"` then adds half of what the critics read more in their own
-    training pairs (`diagnostics["correction"]`), which makes up for what chance cost them.
+    folds but one. `preset="auto"` then adds half the gap between training and held-out scores
+    (`diagnostics["correction"]`), which makes up for what critics lose to sampling noise.
 
     Args:
         x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w). Or a dataset
@@ -74,28 +74,27 @@ def estimate(
         given: z, the same number of rows: how much x tells about y beyond what z tells,
             I(x; y | z) = I(x; y, z) - I(x; z), with a test of independence given z.
         groups: (n,) rows of one group, such as a subject's, are never on both sides of a split
-            nor taken for unpaired; every fold needs two groups or more.
+            nor used as unpaired samples of each other; every fold needs two groups or more.
         order: (n,) times, or `True` if rows are in the order of time: they are split by blocks,
-            with gaps between them. `False` if rows were sorted by something that means nothing:
-            that neighbours are alike is then no matter.
-        max_rows: Of more rows, so many are drawn at random by the seed (of a series, one stretch),
-            which `.warnings` tells; by default 200,000, or fewer if they are wider than 671 values.
-            Rows of a memory-mapped array that are not drawn are not read into memory.
-        n_jobs: Processes to use, as in joblib; the answer does not depend on it.
-        budget: Seconds to take at most, or a little more; what is found by then depends on the
-            machine.
+            with gaps between them. `False` if the order of rows means nothing: similarity of
+            adjacent rows is then ignored.
+        max_rows: Use at most this many rows, sampled at random (of a time series, one stretch);
+            by default 200,000, or fewer if rows are wider than 671 values. A warning says so.
+            Other rows of a memory-mapped array are not read into memory.
+        n_jobs: Processes to use, as in joblib; the result does not depend on it.
+        budget: Seconds to take at most, or a little more; the result then depends on the machine.
         progress: Called now and then with the share of the work that is done, 0 to 1.
-        callbacks: Told of each step of each training, such as `TensorBoard("logs")`; see
-            `Callback`. With several processes they are told when a fold is finished.
-        checkpoint: A folder where each finished fold is kept at once. The same call goes on from
-            there after a kill, and gives the same answer; other data or settings are refused.
+        callbacks: Called at each step of each training, such as `TensorBoard("logs")`; see
+            `Callback`. With several processes they are called when a fold is finished.
+        checkpoint: A folder where each finished fold is stored at once. After an interruption the
+            same call resumes there, with the same result; other data or settings are refused.
 
     Returns:
         An `MIResult`: `.mi` in nats, `.bits`, `.interval`, `.p_value`, `.lower_bound`,
         `.standard_error`, `.pointwise`, `.n`, `.method`, `.warnings`, `.diagnostics`; printed, it
-        is one line. `.log_ratio(x_new, y_new)` scores new rows, `.save(folder)` keeps it. Methods
-        that train nothing have neither interval nor p-value nor lower bound,
-        and those whose estimate is no mean log ratio no interval: see `independence_test`.
+        is one line. `.log_ratio(x_new, y_new)` scores new rows, `.save(folder)` stores it. Methods
+        that train nothing have neither interval nor p-value nor lower bound: see
+        `independence_test`. Methods whose estimate is not a mean log ratio have no interval.
 
     Examples:
         >>> import numpy as np
@@ -147,198 +146,194 @@ def compare(
 ) -> list[MIResult]:
     """Estimate the mutual information of x and y by several methods, in their order.
 
-    Methods that share a loss (DEMI, JSD, CCMI and SMILE) are read off the same training.
+    Methods that share a loss (DEMI, JSD, CCMI and SMILE) share one training.
     Arguments as of `estimate`.
     """
-    if folds < 2:
-        raise ValueError(f"folds must be at least 2, got {folds!r}")
-    if budget is not None and not budget > 0:
-        raise ValueError(f"budget must be seconds, above 0; got {budget!r}")
-    if not isinstance(n_jobs, int) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a number of processes, -1 for all cores; got {n_jobs!r}")
-    rows = {"groups": groups, "order": order, "nan": nan, "least": LEAST_PAIRS}
-    rows |= {"max_rows": max_rows, "seed": seed}
-    settings: dict[str, Any] = {"methods": methods, "preset": preset, "folds": folds, "seed": seed}
+    request = Request(methods, preset, folds, seed, budget, n_jobs, progress, callbacks)
+    options = RowOptions(groups, order, nan, max_rows, seed)
     if given is None:
-        samples: tuple[Sample, ...] = (as_sample(x, y, **rows),)
+        samples: tuple[Sample, ...] = (as_sample(x, y, options, least=LEAST_PAIRS),)
     else:
-        samples = as_samples_given(x, y, given, **rows)
-    shapes = [sample.y.shape[1:] for sample in samples]
-    about = {**settings, "budget": budget, "columns": shapes}
-    jobs = min(effective_n_jobs(n_jobs), folds)
-    with open_checkpoint(checkpoint, samples[0], about) as keep, worker_pool(jobs):
-        ask = partial(_compared, **settings, n_jobs=n_jobs, callbacks=callbacks, keep=keep)
-        if given is None:
-            results = plain(ask, samples[0], seed, budget, progress)
-        else:
-            results = given_z(ask, samples, seed, budget, progress)
-    sources = tuple(ColumnNames.of(side) for side in ((x, y) if given is None else (x, y, given)))
-    results = [replace(r, model=r.model and FittedModel(sources, *r.model)) for r in results]
-    return results if keep is None else [keep.told(result) for result in results]
+        samples = as_samples_given(x, y, given, options, least=LEAST_PAIRS)
+    with (
+        open_checkpoint(checkpoint, samples, request) as store,
+        worker_pool(request.processes),
+    ):
+        run = _Run(request, store)
+        found = run.plain(*samples) if given is None else run.given(*samples)
+    sides = (x, y) if given is None else (x, y, given)
+    names = tuple(ColumnNames.of(side) for side in sides)
+    results = [
+        replace(result, model=None if parts is None else FittedModel(names, *parts))
+        for result, parts in found
+    ]
+    return results if store is None else [store.with_warnings(result) for result in results]
 
 
-def _compared(
-    sample: Sample,
-    assess: Assessor,
-    *,
-    methods: Sequence[Method],
-    preset: Preset,
-    folds: int,
-    seed: int,
-    n_jobs: int,
-    budget: float | None,
-    progress: Progress | None,
-    callbacks: Sequence[Callback],
-    keep: Checkpoint | None,
-    part: str,
-) -> list[MIResult]:
-    """Return the answers of several methods on a checked sample, with the members of each."""
-    estimators = [estimator_for(method, preset, sample, seed) for method in methods]
-    if sample.is_constant():
-        nothing = np.zeros(len(sample))
-        same = [result_from_pointwise(nothing, e.name, sample.warnings) for e in estimators]
-        return [replace(told(result, sample, seed), model=()) for result in same]
-    if keep is not None:
-        for estimator in estimators:
-            check_packable(estimator)
-    estimators = _within(budget, estimators, folds)
-    trainings = list(_by_training(estimators).values())
-    if any(isinstance(e, GM | Estimator) for e in estimators):
-        assess = assess.begun()
-    results: dict[int, MIResult] = {}
-    for i, members in enumerate(trainings):
-        how = {
-            "folds": folds,
-            "n_jobs": n_jobs,
-            "progress": progress_of_part(progress, i, len(trainings)),
-        }
-        heard = {"callbacks": callbacks, "keeper": keep and keep.part(f"{part}-{i}")}
-        answers = _measure([estimators[j] for j in members], sample, assess, how, heard)
-        results.update(zip(members, answers, strict=True))
-    return [told(results[j], sample, getattr(e, "seed", seed)) for j, e in enumerate(estimators)]
+Found = list[tuple[MIResult, tuple[FoldEnsemble, ...] | None]]  # results, and their models
 
 
-def _within(budget: float | None, estimators: list[MIEstimator], folds: int) -> list[MIEstimator]:
+@dataclass(frozen=True)
+class _Run:
+    """A request at work.
+
+    Args:
+        request: What to estimate and how.
+        store: Where finished folds are stored.
+    """
+
+    request: Request
+    store: Checkpoint | None
+
+    def plain(self, raw: Sample) -> Found:
+        """Return the information of x and y by each method."""
+        sample = raw.without_constants()
+        estimates = self._estimates(sample, Assessor(sample, self.request.seed), "whole")
+        return [(e.result, _ensembles((raw, e))) for e in estimates]
+
+    def given(self, *raw: Sample) -> Found:
+        """Return the information of x and y given z, from samples of y and z, of z, and of y."""
+        both, known, pair = (sample.without_constants() for sample in raw)
+        seed, progress, budget = self.request.seed, self.request.progress, self.request.budget
+        parts = []
+        for i, (sample, name) in enumerate([(both, "whole"), (known, "known")]):
+            share = progress_of_part(progress, i, 2)
+            half = replace(self.request, progress=share, budget=budget and budget / 2)
+            assess = Assessor(sample, seed, test=False)
+            parts.append(replace(self, request=half)._estimates(sample, assess, name))
+        p_value = _p_value_given(pair, known, seed)
+        found: Found = []
+        for a, b in zip(*parts, strict=True):
+            result = conditional_result(a.result, b.result, pair, p_value)
+            result = _described(result, pair, seed, known)
+            found.append((result, _ensembles((raw[0], a), (raw[1], b))))
+        return found
+
+    def _estimates(self, sample: Sample, assess: Assessor, part: str) -> list[Estimate]:
+        """Return the estimates of all methods on one sample, in their order."""
+        request = self.request
+        estimators = [
+            estimator_for(method, request.preset, sample, request.seed)
+            for method in request.methods
+        ]
+        if sample.is_constant():
+            return [_of_constant(e, sample, request.seed) for e in estimators]
+        if self.store is not None:
+            for estimator in estimators:
+                check_packable(estimator)
+        estimators = _within(request.budget, estimators, request.folds)
+        groups = _by_training(estimators)
+        if any(isinstance(e, TrainedEstimator) for e in estimators):
+            assess = assess.started()
+        found: dict[int, Estimate] = {}
+        for i, places in enumerate(groups):
+            progress = progress_of_part(request.progress, i, len(groups))
+            members = [estimators[place] for place in places]
+            estimates = self._fit(members, sample, assess, progress, f"{part}-{i}")
+            found.update(zip(places, estimates, strict=True))
+        for i, estimator in enumerate(estimators):
+            seed = getattr(estimator, "seed", request.seed)
+            found[i] = replace(found[i], result=_described(found[i].result, sample, seed))
+        return [found[i] for i in range(len(estimators))]
+
+    def _fit(
+        self,
+        group: Sequence[MIEstimator],
+        sample: Sample,
+        assess: Assessor,
+        progress: Progress | None,
+        name: str,
+    ) -> Iterator[Estimate]:
+        """Yield the estimates of methods that share one training."""
+        first, request = group[0], self.request
+        if not isinstance(first, TrainedEstimator):
+            yield _untrained(first, sample, request, progress)
+            return
+        critic = getattr(first, "critic", None)
+        store = None if self.store is None else self.store.part(name, critic)
+        options = CrossFitOptions(request.folds, request.n_jobs, progress, request.callbacks, store)
+        fit = first.cross_fit(sample, options)
+        for estimator in group:
+            if isinstance(estimator, TrainedEstimator):
+                result = assess(estimator.reading(fit, sample), fit, estimator)
+                yield Estimate(result, fit.models)
+
+
+def _within(
+    budget: float | None, estimators: Sequence[MIEstimator], folds: int
+) -> list[MIEstimator]:
     """Return the estimators with their share of the seconds; those without a training need none.
 
-    Other processes may come late, so nobody counts on them.
+    Other processes may start late, so the budget does not count on them.
     """
     if budget is None:
-        return estimators
-    if any(isinstance(e, GM) for e in estimators):
-        raise ValueError("gm has no budget: its flows are trained to the end; leave budget out")
-    trainings = sum(isinstance(group, tuple) for group in _by_training(estimators)) or 1
-    seconds = budget / trainings / folds
-    return [replace(e, budget=seconds) if isinstance(e, Estimator) else e for e in estimators]
+        return list(estimators)
+    trained = [e for e in estimators if isinstance(e, TrainedEstimator)]
+    seconds = budget / (len(_by_training(trained)) or 1) / folds
+    return [e.within(seconds) if isinstance(e, TrainedEstimator) else e for e in estimators]
 
 
-def _by_training(estimators: Sequence[MIEstimator]) -> dict[Any, list[int]]:
+def _by_training(estimators: Sequence[MIEstimator]) -> list[list[int]]:
     """Return the positions of the estimators that one training serves, by training."""
     groups: dict[Any, list[int]] = {}
-    for i, e in enumerate(estimators):
-        key: Any = i
-        if isinstance(e, Estimator):
-            key = e.objective.trains_as, *(getattr(e, name) for name in _SHARED)
+    for i, estimator in enumerate(estimators):
+        key = estimator.shared_training() if isinstance(estimator, TrainedEstimator) else i
         groups.setdefault(key, []).append(i)
-    return groups
+    return list(groups.values())
 
 
-def _measure(
-    group: Sequence[MIEstimator],
-    sample: Sample,
-    assess: Assessor,
-    how: dict[str, Any],
-    heard: dict[str, Any],
-) -> list[MIResult]:
-    """Return the answers of estimators that share one training, with its members."""
-    first = group[0]
-    if isinstance(first, GM):
-        fit = first.cross_fit(sample, **how, **heard)
-        results = [assess(first.reading(fit, sample), fit, is_default=False)]
-    elif isinstance(first, Estimator):
-        fit = first.cross_fit(sample, **how, **heard)
-        objectives = [e.objective for e in group if isinstance(e, Estimator)]
-        readings = zip(first.readings(fit, objectives, sample), objectives, strict=True)
-        is_validated = first.training == AUTO
-        results = [
-            assess(result, fit, isinstance(o, DEMI | JSD), is_validated) for result, o in readings
-        ]
+def _untrained(
+    estimator: MIEstimator, sample: Sample, request: Request, progress: Progress | None
+) -> Estimate:
+    """Return the estimate of a method that trains nothing, or of a user's own."""
+    if isinstance(estimator, UntrainedEstimator):
+        found = estimator.estimate_sample(sample)
     else:
-        return [_ungrouped(first.measure(sample, **how), sample)]
-    return [replace(result, model=fit.models) for result in results]
+        found = Estimate(
+            estimator.measure(
+                sample, folds=request.folds, n_jobs=request.n_jobs, progress=progress
+            ),
+            None,
+        )
+    return replace(found, result=_ungrouped(found.result, sample))
 
 
 def _ungrouped(result: MIResult, sample: Sample) -> MIResult:
-    """Say so where a method takes rows for independent that are not."""
+    """Warn where a method assumes that dependent rows are independent."""
     if sample.times is None and sample.labels is sample.copies:
         return result
-    told = Caution(
+    ignored = Caution(
         "ungrouped",
-        f"{result.method} takes all rows for independent: groups and order do nothing here",
+        f"{result.method} assumes independent rows: it ignores groups and order",
         "Use method='demi', or deminat.independence_test",
     )
-    return replace(result, warnings=(*result.warnings, told))
+    return replace(result, warnings=(*result.warnings, ignored))
 
 
-Ask = Callable[..., list[MIResult]]  # from a sample and how to assess it
+def _of_constant(estimator: MIEstimator, sample: Sample, seed: int) -> Estimate:
+    """Return 0 nats, where one side is constant."""
+    result = result_from_pointwise(np.zeros(len(sample)), estimator.name, sample.warnings)
+    return Estimate(_described(result, sample, seed), ())
 
 
-def plain(
-    ask: Ask,
-    raw: Sample,
-    seed: int,
-    budget: float | None,
-    progress: Progress | None,
-) -> list[MIResult]:
-    """Return the information of x and y, with what was fitted."""
-    sample = raw.without_constants()
-    found = ask(sample, Assessor(sample, seed), budget=budget, progress=progress, part="whole")
-    return [_with_parts(result, (raw, result)) for result in found]
-
-
-def given_z(
-    ask: Ask,
-    raw: Sequence[Sample],
-    seed: int,
-    budget: float | None,
-    progress: Progress | None,
-) -> list[MIResult]:
-    """Return the information of x and y given z, with what was fitted."""
-    both, known, pair = (sample.without_constants() for sample in raw)
-    half = None if budget is None else budget / 2
-    of_both, of_known = (
-        ask(
-            sample,
-            Assessor(sample, seed, test=False),
-            budget=half,
-            progress=progress_of_part(progress, i, 2),
-            part=part,
-        )
-        for i, (sample, part) in enumerate([(both, "whole"), (known, "known")])
-    )
-    p_value = _p_value_given(pair, known, seed)
-    results = []
-    for a, b in zip(of_both, of_known, strict=True):
-        result = told(conditional_result(a, b, pair, p_value), pair, seed, known)
-        results.append(_with_parts(result, (raw[0], a), (raw[1], b)))
-    return results
-
-
-def _with_parts(result: MIResult, *fits: tuple[Sample, MIResult]) -> MIResult:
-    """Return a result with what was fitted to samples, if the method tells it."""
-    if any(fit.model is None for _, fit in fits):
-        return replace(result, model=None)
-    return replace(result, model=tuple(FoldEnsemble.of(raw, fit.model) for raw, fit in fits))
+def _ensembles(*fits: tuple[Sample, Estimate]) -> tuple[FoldEnsemble, ...] | None:
+    """Return the models that were fitted to samples, if all are known."""
+    models = [(raw, e.models) for raw, e in fits if e.models is not None]
+    if len(models) < len(fits):
+        return None
+    return tuple(FoldEnsemble.of(raw, members) for raw, members in models)
 
 
 def _p_value_given(pair: Sample, known: Sample, seed: int) -> float | None:
     try:
         return conditional_test(pair, known.y, seed=seed).p_value
-    except DataError:  # few rows, or a series, have an estimate all the same
+    except DataError:  # too few rows for the test, or a series, still have an estimate
         return None
 
 
-def told(result: MIResult, sample: Sample, seed: int, known: Sample | None = None) -> MIResult:
-    """Return a result that knows of what and by which seed it is."""
-    run = {"run": describe_run(sample, seed, known)}
-    return replace(result, diagnostics={**result.diagnostics, **run}, rows=sample.rows)
+def _described(
+    result: MIResult, sample: Sample, seed: int, known: Sample | None = None
+) -> MIResult:
+    """Return a result with the data and settings behind it."""
+    run = describe_run(sample, seed, known)
+    return replace(result, diagnostics=replace(result.diagnostics, run=run), rows=sample.rows)

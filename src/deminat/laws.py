@@ -2,14 +2,14 @@
 
 The truth is not known, but how it must change is (appendix A of the paper, for any data):
 
-- independence: with y permuted there is nothing;
-- symmetry: x tells of y what y tells of x;
-- invariance: monotone maps of columns change nothing;
-- data processing: with noise added to y, or columns left out, there is no more than before;
-- additivity: of rows in pairs, side by side, there is twice as much, in half as many rows.
+- independence: with y permuted, it is 0;
+- symmetry: with x and y exchanged, it is the same;
+- invariance: under monotone maps of columns, it is the same;
+- data processing: with noise added to y, or columns left out, it is no larger;
+- additivity: of rows concatenated two by two, it is twice as large, with half as many rows.
 
-What is allowed for chance and for training is part of the answer. Not every estimator passes, and
-one that does may still be wrong; one that fails is.
+The tolerance for sampling noise and training error is part of the result. An estimator that passes
+may still be wrong; one that fails is.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .api import estimate
-from .data.sample import LEAST_PAIRS, NanPolicy, Sample, as_sample
-from .estimators.recipes import Preset
-from .estimators.registry import Method
+from .data.sample import LEAST_PAIRS, NanPolicy, RowOptions, Sample, as_sample
+from .estimators.registry import Method, Preset
 from .results import MIResult
 from .runtime.progress import Progress, progress_of_part
 
@@ -32,22 +31,22 @@ Array = NDArray[np.float64]
 Sides = tuple[Array, Array]
 
 _TAG = 0xC4EC  # rows may have been drawn by the stream of the seed alone
-_LEAST = 0.02  # nats that are nothing
-_SHARE = 0.05  # of the estimate that training may be off by
+_LEAST = 0.02  # nats that are always tolerated
+_SHARE = 0.05  # of the estimate that is tolerated for training error
 _FEWER = 0.10  # ... with half as many rows
 _SIGMAS = 3.0
 
 
 @dataclass(frozen=True)
 class Check:
-    """A law and what was found.
+    """A law and whether it held.
 
     Args:
-        law: What it is called.
+        law: Its name.
         change: What was done to the data.
-        found: The estimate after it, in nats.
-        low: What it must be at least; minus infinity if that does not matter.
-        high: What it must be at most.
+        found: The estimate of the changed data, in nats.
+        low: Its lower limit; minus infinity if there is none.
+        high: Its upper limit.
     """
 
     law: str
@@ -90,20 +89,20 @@ def check(
     budget: float | None = None,
     progress: Progress | None = None,
 ) -> tuple[MIResult, list[Check]]:
-    """Estimate the mutual information, and again of changed data; return both.
+    """Return the estimate of the mutual information, and a check of each law on changed data.
 
     Args are those of `estimate`; `budget` is that of all estimates together. With `groups` or
-    `order`, rows are not put side by side.
+    `order`, additivity is not checked.
     """
-    rows = {"groups": groups, "order": order, "nan": nan, "least": LEAST_PAIRS}
-    sample = as_sample(x, y, **rows, max_rows=max_rows, seed=seed).without_constants()
-    rng = np.random.default_rng([_TAG, seed])
-    changes = list(_changes(sample, rng))
-    count = len(changes) + 1
-
-    def measured(sides: Sides, i: int, **about: Any) -> MIResult:
-        return estimate(
-            *sides,
+    options = RowOptions(groups, order, nan, max_rows, seed)
+    sample = as_sample(x, y, options, least=LEAST_PAIRS).without_constants()
+    changes = [_Change("", "", (sample.x, sample.y), _same), *_changes(sample, seed)]
+    count = len(changes)
+    sample_groups = None if sample.labels is sample.copies else sample.labels
+    sample_order = order if sample.times is None else sample.times
+    results = [
+        estimate(
+            *change.sides,
             method=method,
             preset=preset,
             folds=folds,
@@ -112,18 +111,18 @@ def check(
             n_jobs=n_jobs,
             budget=None if budget is None else budget / count,
             progress=progress_of_part(progress, i, count),
-            **about,
+            groups=sample_groups if change.keeps_rows else None,
+            order=sample_order if change.keeps_rows else None,
         )
-
-    groups = None if sample.labels is sample.copies else sample.labels
-    about = {"groups": groups, "order": order if sample.times is None else sample.times}
-    base = measured((sample.x, sample.y), 0, **about)
-    base = replace(base, warnings=tuple(dict.fromkeys(sample.warnings + base.warnings)))
-    found = []
-    for i, change in enumerate(changes, start=1):
-        result = measured(change.sides, i, **(about if change.keeps_rows else {}))
-        found.append(Check(change.law, change.words, result.mi, *change.limits(base, result)))
-    return base, found
+        for i, change in enumerate(changes)
+    ]
+    warnings = tuple(dict.fromkeys(sample.warnings + results[0].warnings))
+    base = replace(results[0], warnings=warnings)
+    checks = [
+        Check(change.law, change.words, result.mi, *change.limits(base, result))
+        for change, result in zip(changes[1:], results[1:], strict=True)
+    ]
+    return base, checks
 
 
 @dataclass(frozen=True)
@@ -135,50 +134,51 @@ class _Change:
     keeps_rows: bool = True
 
 
-def _changes(sample: Sample, rng: np.random.Generator) -> Iterator[_Change]:
-    """Yield what can be done to a sample."""
+def _changes(sample: Sample, seed: int) -> Iterator[_Change]:
+    """Yield the changed data of each law."""
+    rng = np.random.default_rng([_TAG, seed])
     x, y = sample.x, sample.y
     yield _Change(
-        "independence", "y permuted", (x, y[rng.permutation(len(y))]), _nothing, keeps_rows=False
+        "independence", "y permuted", (x, y[rng.permutation(len(y))]), _zero, keeps_rows=False
     )
-    yield _Change("symmetry", "x and y exchanged", (y, x), _the_same)
+    yield _Change("symmetry", "x and y exchanged", (y, x), _same)
     if x.ndim == y.ndim == 2:
-        bent = "columns cubed and made skew"
-        yield _Change("invariance", bent, (_cubed(x), _skewed(y)), _the_same)
+        mapped = "columns cubed and skewed"
+        yield _Change("invariance", mapped, (_cubed(x), _skewed(y)), _same)
     noise = rng.standard_normal(y.shape) * y.std(axis=0)
-    yield _Change("data processing", "as much noise added to y", (x, y + noise), _no_more)
+    yield _Change("data processing", "as much noise added to y", (x, y + noise), _no_larger)
     for name, side in (("x", x), ("y", y)):
         if side.ndim == 2 and side.shape[1] > 1:
             half = side[:, : side.shape[1] // 2]
             sides = (half, y) if name == "x" else (x, half)
-            yield _Change("data processing", f"half of the columns of {name}", sides, _no_more)
+            yield _Change("data processing", f"half of the columns of {name}", sides, _no_larger)
     if sample.labels is None and sample.times is None and len(x) >= 2 * LEAST_PAIRS:
-        yield _Change("additivity", "rows side by side", _paired(x, y, rng), _twice)
+        yield _Change("additivity", "rows concatenated two by two", _paired(x, y, rng), _twice)
 
 
-def _allowed(base: MIResult, other: MIResult, share: float = _SHARE) -> float:
+def _tolerance(base: MIResult, other: MIResult, share: float = _SHARE) -> float:
     """Return how far two estimates may be apart, in nats."""
-    chance = _SIGMAS * max(base.standard_error, other.standard_error)
-    return max(_LEAST, chance, share * abs(base.mi))
+    noise = _SIGMAS * max(base.standard_error, other.standard_error)
+    return max(_LEAST, noise, share * abs(base.mi))
 
 
-def _nothing(base: MIResult, other: MIResult) -> tuple[float, float]:
-    allowed = max(_LEAST, _SIGMAS * other.standard_error)
-    return -allowed, allowed
+def _zero(base: MIResult, other: MIResult) -> tuple[float, float]:
+    tolerance = max(_LEAST, _SIGMAS * other.standard_error)
+    return -tolerance, tolerance
 
 
-def _the_same(base: MIResult, other: MIResult) -> tuple[float, float]:
-    allowed = _allowed(base, other)
-    return base.mi - allowed, base.mi + allowed
+def _same(base: MIResult, other: MIResult) -> tuple[float, float]:
+    tolerance = _tolerance(base, other)
+    return base.mi - tolerance, base.mi + tolerance
 
 
-def _no_more(base: MIResult, other: MIResult) -> tuple[float, float]:
-    return -np.inf, base.mi + _allowed(base, other)
+def _no_larger(base: MIResult, other: MIResult) -> tuple[float, float]:
+    return -np.inf, base.mi + _tolerance(base, other)
 
 
 def _twice(base: MIResult, other: MIResult) -> tuple[float, float]:
-    allowed = 2 * _allowed(base, other, _FEWER)
-    return 2 * base.mi - allowed, 2 * base.mi + allowed
+    tolerance = 2 * _tolerance(base, other, _FEWER)
+    return 2 * base.mi - tolerance, 2 * base.mi + tolerance
 
 
 def _cubed(a: Array) -> Array:

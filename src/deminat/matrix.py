@@ -1,13 +1,14 @@
-"""All pairs of columns: how much each tells about each other, and which of it is no accident.
+"""Mutual information of all pairs of columns of a table.
 
-Each pair is an estimate of its own, with a p-value of independence by permutation. Where many are
-tested some are below .05 by chance, so the p-values are adjusted by Benjamini and Hochberg: of
-the pairs with `q_value` at most .05, one in twenty is expected to be a false alarm. Pairs share
-columns, under which the adjustment is known to hold well though not proved.
+Each pair is estimated on its own, with a p-value of independence by permutation. Of many tests
+some are below .05 by sampling noise alone. So the p-values are adjusted by Benjamini and Hochberg:
+of the pairs with `q_value` at most .05, one in twenty is expected to be a false discovery. Pairs
+share columns, and so their tests depend on each other. The adjustment is known to hold well in
+that case, though this is not proved.
 
-The pairs are cells of a sweep: they run in several processes or on a cluster, rows are durable, and
-a matrix that was interrupted goes on where it was. A cell is known by its columns' values, so that
-rows of other data are never taken for these.
+The pairs are cells of a sweep: they run in several processes or on a cluster, their rows are
+durable, and an interrupted matrix continues where it stopped. A cell is identified by the types and
+values of its columns, so that stored rows of other data are never used.
 
 References:
     Benjamini and Hochberg (1995), Controlling the false discovery rate.
@@ -16,10 +17,8 @@ References:
 import hashlib
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from functools import partial
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +33,16 @@ from .data.arrays import as_rows
 from .data.files.columns import format_names
 from .data.sample import NanPolicy
 from .errors import DataError
-from .estimators.recipes import Preset
+from .estimators.registry import Preset
 from .results import Caution
-from .runtime.rowstore import Cell, Row, SqliteStore, key_of
+from .runtime.rowstore import Cell, Row, SqliteStore
 from .runtime.sweep import Sweep, run_sweep
 
 __all__ = ["PairwiseResult", "pairwise"]
 
-Columns = dict[str, Any]
-
-_MEASURED = ("mi", "standard_error", "low", "high", "p_value", "lower_bound")
-_MANY = 2_000  # rows, half of which suffice to train on
+_MEASURES = ("mi", "standard_error", "low", "high", "p_value", "lower_bound")
+_TABLE = ("x", "y", *_MEASURES, "n", "warnings", "error")
+_MANY_ROWS = 2_000  # half of so many suffice for training
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,9 @@ class PairwiseResult:
 
     Args:
         table: A row for each pair: `x`, `y`, `mi` in nats with `standard_error`, `low` and `high`
-            of its interval, `lower_bound`, `p_value`, `q_value`, `n`, `warnings`, and what was
-            wrong in `error`, where a pair could not be estimated.
-        warnings: What the codes of the table stand for, each as the first pair tells that has it.
+            of its interval, `lower_bound`, `p_value`, `q_value`, `n`, `warnings`, and `error`,
+            which says why a pair could not be estimated.
+        warnings: What the codes in the table mean, each in the words of the first pair that has it.
     """
 
     table: pl.DataFrame
@@ -65,7 +63,7 @@ class PairwiseResult:
         """Return names of lines and columns, and a value of each pair; NaN where there is none."""
         pairs = list(self.table.select("x", "y", value).iter_rows())
         xs, ys = (list(dict.fromkeys(pair[side] for pair in pairs)) for side in (0, 1))
-        if set(xs) & set(ys):  # some are on both sides: what is known of them goes in both places
+        if set(xs) & set(ys):  # a pair of columns on both sides fills two places
             xs = list(dict.fromkeys([*xs, *ys]))
             ys = xs if len(pairs) == len(xs) * (len(xs) - 1) // 2 else ys
             pairs += [(y, x, found) for x, y, found in pairs if x in ys]
@@ -78,6 +76,20 @@ class PairwiseResult:
     def significant(self, level: float = 0.05) -> pl.DataFrame:
         """Return the pairs whose adjusted p-value is at most `level`, the largest MI first."""
         return self.table.filter(pl.col("q_value") <= level).sort("mi", descending=True)
+
+
+class _PairCell(Cell):
+    """A cell that brings the values of its own two columns.
+
+    A task thus sends two columns to another process, however many the table has. The entries, and
+    not these values, identify the cell.
+    """
+
+    __slots__ = ("columns", "options")
+
+    def __init__(self, entries: Cell, columns: list[Any], options: dict[str, Any]):
+        super().__init__(entries)
+        self.columns, self.options = columns, options
 
 
 def pairwise(
@@ -100,17 +112,17 @@ def pairwise(
 
     Args:
         data: A frame of pandas or polars.
-        x: Columns of the one side, each pair once; by default all but those that are neither
-            numbers nor of a categorical type, which a warning names.
+        x: Columns of the one side, each pair once. By default all columns that are numbers or of a
+            categorical type; a warning names the others.
         y: Columns of the other side; by default those of x.
         preset: As of `estimate`.
-        folds: As of `estimate`; by default 5 of a table below 2,000 rows, where critics need most
-            of them, and 2 from there on.
+        folds: As of `estimate`. The default is 5 below 2,000 rows, where critics need most of them
+            for training, and 2 from there on.
         seed: One seed gives one answer.
         nan: `"raise"` an error on missing values, or `"omit"` the rows of a pair that hold one.
-        groups: As of `estimate`, or the name of a column, which then is in no pair unless named.
+        groups: As of `estimate`, or the name of a column, which is then in no pair unless named.
         order: As of `estimate`, or the name of a column, likewise.
-        store: A file of durable rows to go on after; `None` keeps them in memory.
+        store: A file of durable rows, to continue from; `None` holds them in memory.
         n_jobs: Processes to use.
         cluster: Address of a Dask scheduler to use instead.
         progress: Called with the share of the pairs that is done.
@@ -118,44 +130,43 @@ def pairwise(
     frame = nw.from_native(data, eager_only=True)
     apart = [name for name in (groups, order) if isinstance(name, str)]
     _check_names(frame, [*(x or ()), *(y or ()), *apart])
-    pairs = _pairs(_usable(frame.drop(apart)) if x is None else x, y)
-    columns: Columns = {name: frame[name] for name in dict.fromkeys(sum(pairs, ()))}
-    marks = {name: _mark(column) for name, column in columns.items()}
+    x = _usable(frame.drop(apart)) if x is None else x
     if folds is None:
-        folds = 5 if len(frame) < _MANY else 2
-    known = _known(frame, groups=groups, order=order)
-    how: Cell = {"preset": preset, "folds": folds, "seed": seed, "nan": nan}
-    how |= {name: _mark(value) for name, value in known.items()}
-    cells = [{"x": a, "y": b, "values": f"{marks[a]} {marks[b]}", **how} for a, b in pairs]
-    sweep = Sweep(cells, partial(_estimated, columns, known))
-    with nullcontext(_Memory()) if store is None else SqliteStore.writing(store) as rows:
+        folds = 5 if len(frame) < _MANY_ROWS else 2
+    options = {
+        name: frame[value].to_native() if isinstance(value, str) else value
+        for name, value in (("groups", groups), ("order", order))
+        if value is not None
+    }
+    shared: Cell = {"preset": preset, "folds": folds, "seed": seed, "nan": nan}
+    shared |= {name: _fingerprint(value) for name, value in options.items()}
+    sweep = Sweep(_cells(frame, _pairs(x, y), shared, options), _estimated)
+    with SqliteStore.in_memory() if store is None else SqliteStore.writing(store) as rows:
         found = run_sweep(sweep, rows, jobs=n_jobs, cluster=cluster, progress=progress)
     return PairwiseResult(_adjusted(found), _first_of_each(found))
 
 
-def _known(frame: nw.DataFrame[Any], **given: Any) -> Columns:
-    """Return what is known of the rows, columns by their values."""
-    return {
-        name: frame[value].to_native() if isinstance(value, str) else value
-        for name, value in given.items()
-        if value is not None
-    }
+def _check_names(frame: nw.DataFrame[Any], names: Sequence[str]) -> None:
+    known = set(frame.columns)
+    for name in names:
+        if name not in known:
+            raise DataError(f"no column {name!r}; there are {', '.join(frame.columns[:20])}")
 
 
 def _usable(frame: nw.DataFrame[Any]) -> list[str]:
     """Return the columns that are numbers or categories; warn of the others."""
-    usable = {name: _is_usable(frame[name]) for name in frame.columns}
-    left_out = [name for name, is_usable in usable.items() if not is_usable]
-    if left_out:
+    usable = [name for name in frame.columns if _is_usable(frame[name])]
+    others = [name for name in frame.columns if name not in set(usable)]
+    if others:
         warnings.warn(
-            f"left out: {format_names(left_out)} (not numbers; give categories a categorical type)",
+            f"left out: {format_names(others)} (not numbers; give categories a categorical type)",
             stacklevel=3,
         )
-    return [name for name, is_usable in usable.items() if is_usable]
+    return usable
 
 
 def _is_usable(column: nw.Series[Any]) -> bool:
-    """Tell whether `estimate` would take a column; of mere objects every one is looked at."""
+    """Tell whether `estimate` accepts a column; only of objects every value must be read."""
     try:
         as_rows((column if column.dtype == nw.Object else column.head(1)).to_native(), "")
     except DataError:
@@ -163,92 +174,85 @@ def _is_usable(column: nw.Series[Any]) -> bool:
     return True
 
 
-def _check_names(frame: nw.DataFrame[Any], names: Sequence[str]) -> None:
-    for name in names:
-        if name not in frame.columns:
-            raise DataError(f"no column {name!r}; there are {', '.join(frame.columns[:20])}")
-
-
 def _pairs(x: Sequence[str], y: Sequence[str] | None) -> list[tuple[str, str]]:
-    """Return who is estimated with whom."""
-    xs = list(dict.fromkeys(x))
-    pairs = list(combinations(xs, 2)) if y is None else list(product(xs, dict.fromkeys(y)))
-    found = {frozenset(pair): pair for pair in pairs if pair[0] != pair[1]}
-    if not found:
+    """Return the pairs of different columns, each once: two on both sides, the later x first."""
+    place = {name: i for i, name in enumerate(dict.fromkeys(x))}
+    if y is None:
+        pairs = list(combinations(place, 2))
+    else:
+        both = place.keys() & set(y)
+        pairs = [
+            (b, a) if a in both and b in both else (a, b)
+            for a, b in product(place, dict.fromkeys(y))
+            if a not in both or b not in both or place[a] < place[b]
+        ]
+    if not pairs:
         raise DataError("there is no pair of different columns: name at least two")
-    return list(found.values())
+    return pairs
 
 
-def _mark(column: Any) -> str:
-    """Return a short text that is the same for the same values only; of a bool itself."""
+def _cells(
+    frame: nw.DataFrame[Any], pairs: list[tuple[str, str]], shared: Cell, options: dict[str, Any]
+) -> list[Cell]:
+    """Return a cell of each pair, with the entries `shared` by all."""
+    names = dict.fromkeys(chain.from_iterable(pairs))
+    columns = {name: (frame[name].to_native(), _fingerprint(frame[name])) for name in names}
+    cells: list[Cell] = []
+    for a, b in pairs:
+        (x, of_x), (y, of_y) = columns[a], columns[b]
+        entries = {"x": a, "y": b, "values": f"{of_x} {of_y}", **shared}
+        cells.append(_PairCell(entries, [x, y], options))
+    return cells
+
+
+def _fingerprint(column: Any) -> str:
+    """Return a short text that only the same type and values have; of a bool its name."""
     if isinstance(column, bool):
         return str(column)
-    values = column.to_list() if hasattr(column, "to_list") else np.asarray(column).tolist()
-    text = "\0".join(map(str, values))
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        values, dtype = series.to_list(), repr(series.dtype)
+    else:
+        values = np.asarray(column).tolist()
+        dtype = repr(pl.Series(values, strict=False).dtype)
+    text = "\0".join([dtype, *map(repr, values)])  # repr: a null is not the text "None"
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _estimated(columns: Columns, known: Columns, cell: Cell) -> list[Row]:
-    """Return the row of a pair, of rows of which something may be known."""
-    x, y = (columns[cell[side]].to_native() for side in ("x", "y"))
+def _estimated(cell: Cell) -> list[Row]:
+    """Return the row of a pair."""
+    assert isinstance(cell, _PairCell)
+    row: Row = dict.fromkeys((*_MEASURES, "n")) | {"warnings": "", "cautions": [], "error": ""}
     how = {key: cell[key] for key in ("preset", "folds", "seed", "nan")}
     try:
-        result = estimate(x, y, **{**how, **known})
+        result = estimate(*cell.columns, **{**how, **cell.options})
     except DataError as error:
-        nothing = dict.fromkeys((*_MEASURED, "n"))
-        return [{**cell, **nothing, "warnings": "", "cautions": [], "error": str(error)}]
-    low, high = result.interval or (None, None)
-    return [
-        {
-            **cell,
-            "mi": result.mi,
-            "standard_error": result.standard_error,
-            "low": low,
-            "high": high,
-            "p_value": result.p_value,
-            "lower_bound": result.lower_bound,
-            "n": result.n,
-            "warnings": " ".join(dict.fromkeys(w.code for w in result.warnings)),
-            "cautions": [asdict(w) for w in result.warnings],
-            "error": "",
-        }
-    ]
+        return [{**cell, **row, "error": str(error)}]
+    for name in ("mi", "standard_error", "p_value", "lower_bound", "n"):
+        row[name] = getattr(result, name)
+    row["low"], row["high"] = result.interval or (None, None)
+    row["warnings"] = " ".join(dict.fromkeys(w.code for w in result.warnings))
+    row["cautions"] = [asdict(w) for w in result.warnings]
+    return [{**cell, **row}]
 
 
 def _first_of_each(rows: list[Row]) -> tuple[Caution, ...]:
-    """Return the first warning of each kind; rows that an older version stored tell none."""
+    """Return the first warning of each code; rows stored by an older version have none."""
     first: dict[str, Caution] = {}
-    for told in (told for row in rows for told in row.get("cautions", ())):
-        first.setdefault(told["code"], Caution(**told))
+    for caution in (caution for row in rows for caution in row.get("cautions", ())):
+        first.setdefault(caution["code"], Caution(**caution))
     return tuple(first.values())
 
 
 def _adjusted(rows: list[Row]) -> pl.DataFrame:
     """Return a table with adjusted p-values."""
-    kept = ("x", "y", *_MEASURED, "n", "warnings", "error")
     table = pl.DataFrame(
-        [{key: row[key] for key in kept} for row in rows], infer_schema_length=None
+        [{key: row[key] for key in _TABLE} for row in rows], infer_schema_length=None
     )
-    table = table.with_columns(pl.col(*_MEASURED).cast(pl.Float64))
+    table = table.with_columns(pl.col(*_MEASURES).cast(pl.Float64))
     tested = table["p_value"].is_not_null().to_numpy()
     q_values = np.full(len(table), np.nan)
     if tested.any():
         q_values[tested] = false_discovery_control(table["p_value"].drop_nulls().to_numpy())
     adjusted = pl.Series("q_value", q_values).fill_nan(None)
     return table.insert_column(table.columns.index("p_value") + 1, adjusted)
-
-
-class _Memory:
-    """Rows that are kept for as long as a matrix takes."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, Sequence[Row]] = {}
-
-    def missing(self, cells: Sequence[Cell]) -> list[Cell]:
-        return [cell for cell in cells if key_of(cell) not in self._rows]
-
-    def add(self, cell: Cell, rows: Sequence[Row]) -> None:
-        self._rows[key_of(cell)] = rows
-
-    def rows(self, cells: Sequence[Cell]) -> list[Row]:
-        return [row for cell in cells for row in self._rows[key_of(cell)]]

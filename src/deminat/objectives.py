@@ -15,12 +15,16 @@ x), and an objective is a `loss` to train by with an `estimate` to read off:
 | NWJ         | minus its estimate                   | 1 + mean f(joint) - mean exp f(product)  |
 | InfoNCE     | minus its estimate                   | log softmax over k + 1, at most log(k+1) |
 
-Those that share the cross-entropy share its training: see `trains_as`. With
-$Z = E_{product}[e^f]$, DEMI = CCMI + log Z: the two differ by how far the classifier is from
+Objectives that share the cross-entropy share its training: see `trains_as`. With
+$Z = E_{product}[e^f]$, DEMI = CCMI + log Z. The two differ by how far the classifier is from
 being normalised, which DEMI does not have to estimate.
 
-All functions reduce the last axes, so scores may carry leading axes, (..., n) and (..., n, k), and
-pairs that share their unpaired partners may share their scores too, as (..., 1, k).
+Traits tell the rest of the library what an objective allows, so that no room asks for its class.
+Your own objective inherits from `Objective`, writes `name`, `loss` and `estimate`, and overrides
+the traits that differ from the defaults.
+
+All functions reduce the last axes, so scores may carry leading axes, (..., n) and (..., n, k).
+Pairs that share their unpaired partners may share their scores too, as (..., 1, k).
 Everything stays in log odds: a probability is 1 in float32 beyond 17 nats.
 
 References:
@@ -31,8 +35,8 @@ References:
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -50,7 +54,6 @@ __all__ = [
     "Objective",
     "donsker_varadhan",
     "log_mean_exp",
-    "training_loss",
 ]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -58,34 +61,55 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 @runtime_checkable
 class Objective(Protocol):
-    """What every estimator of the paper is; see CONTRIBUTING for how to add one."""
+    """A loss to train by, an estimate to read off, and traits with defaults."""
 
     @property
     def name(self) -> str:
         """What results call it."""
         ...
 
-    @property
-    def trains_as(self) -> "Objective":
-        """The objective whose training serves this one too; itself if no other does."""
-        ...
-
-    @property
-    def normalised(self) -> bool:
-        """Whether the loss fixes the constant of f, so that f is the log ratio itself."""
-        ...
-
     def loss(self, joint: Tensor, product: Tensor) -> Tensor:
-        """Return what training descends, from scores `joint` (n,) and `product` (n, k)."""
+        """Return the loss of scores `joint` (n,) and `product` (n, k)."""
         ...
 
     def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
         """Return the mutual information in nats, from scores of held-out pairs."""
         ...
 
+    @property
+    def trains_as(self) -> "Objective":
+        """The objective whose training serves this one too; itself by default."""
+        return self
+
+    @property
+    def normalised(self) -> bool:
+        """Whether the loss fixes the constant of f, so that f is the log ratio itself."""
+        return True
+
+    @property
+    def is_mean_log_ratio(self) -> bool:
+        """Whether the estimate is the mean of f over joint pairs.
+
+        Only then is there an interval, and a correction for overfitting.
+        """
+        return False
+
+    @property
+    def sampled_prior(self) -> float | None:
+        """Probability by which training examples are drawn as joint; `None` weighs instead."""
+        return None
+
+    def ceiling(self, k: int) -> float:
+        """Return the largest estimate possible with k unpaired partners, in nats."""
+        return math.inf
+
+    def training_loss(self) -> Loss:
+        """Return the loss of one training, which may differ from `loss` and keep a memory."""
+        return self.loss
+
 
 @dataclass(frozen=True)
-class DEMI:
+class DEMI(Objective):
     r"""Cross-entropy training, average log-ratio estimate: the method of the paper.
 
     Args:
@@ -96,7 +120,6 @@ class DEMI:
 
     alpha: float = 0.5
     draw: bool = False
-    normalised: bool = field(default=True, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
@@ -109,13 +132,15 @@ class DEMI:
 
     @property
     def prior(self) -> float:
-        """The log odds of a joint pair before it is seen."""
+        """The prior log odds of a joint pair."""
         return math.log(self.alpha) - math.log1p(-self.alpha)
 
+    is_mean_log_ratio: ClassVar[bool] = True
+
     @property
-    def trains_as(self) -> Objective:
-        """Itself."""
-        return self
+    def sampled_prior(self) -> float | None:
+        """Alpha, if examples are drawn."""
+        return self.alpha if self.draw else None
 
     def loss(self, joint: Tensor, product: Tensor) -> Tensor:
         """Return the cross-entropy of scores `joint` (n,) and `product` (n, k)."""
@@ -126,8 +151,8 @@ class DEMI:
         """Return the mutual information in nats; `product` is not needed."""
         return joint.mean(-1)
 
-    def start_training(self) -> Loss:
-        """Return the loss of one training: of drawn examples, where alpha is in the drawing."""
+    def training_loss(self) -> Loss:
+        """Return the loss of one training; if examples are drawn, the draw contains alpha."""
         return self._loss_of_drawn if self.draw else self.loss
 
     def _loss_of_drawn(self, joint: Tensor, product: Tensor) -> Tensor:
@@ -141,19 +166,20 @@ class DEMI:
 
 
 @dataclass(frozen=True)
-class JSD:
+class JSD(Objective):
     """The Jensen-Shannon objective of Deep InfoMax: DEMI at alpha = 1/2 in Fenchel form."""
 
-    name: str = field(default="jsd", init=False)
-    normalised: bool = field(default=True, init=False, repr=False)
+    name: ClassVar[str] = "jsd"
 
     @property
     def trains_as(self) -> Objective:
         """DEMI(1/2): the same loss up to scale and a constant."""
         return DEMI()
 
+    is_mean_log_ratio: ClassVar[bool] = True
+
     def loss(self, joint: Tensor, product: Tensor) -> Tensor:
-        """Return minus twice the Jensen-Shannon lower bound; 0 where nothing can be told."""
+        """Return minus twice the Jensen-Shannon lower bound; 0 for scores of 0."""
         return softplus(-joint).mean(-1) + softplus(product).mean((-2, -1)) - 2 * math.log(2)
 
     def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
@@ -161,46 +187,8 @@ class JSD:
         return joint.mean(-1)
 
 
-@dataclass(frozen=True)
-class SMILE:
-    r"""Cross-entropy training, Donsker-Varadhan estimate with clipped scores.
-
-    Args:
-        tau: Scores of unpaired pairs are clipped to $[-\tau, \tau]$; `math.inf` does not clip.
-    """
-
-    tau: float = 5.0
-    normalised: bool = field(default=True, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not self.tau > 0:
-            raise ValueError(f"tau must be positive, got {self.tau!r}")
-
-    @property
-    def name(self) -> str:
-        """`smile`, with its tau."""
-        return f"smile(tau={self.tau:g})"
-
-    @property
-    def trains_as(self) -> Objective:
-        """DEMI(1/2), as in its authors' code."""
-        return DEMI()
-
-    def loss(self, joint: Tensor, product: Tensor) -> Tensor:
-        """Return the balanced cross-entropy."""
-        return DEMI().loss(joint, product)
-
-    def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
-        """Return the mutual information in nats."""
-        return donsker_varadhan(joint, product.clamp(-self.tau, self.tau))
-
-
-@dataclass(frozen=True)
-class CCMI:
-    """Cross-entropy training, Donsker-Varadhan estimate."""
-
-    name: str = field(default="ccmi", init=False)
-    normalised: bool = field(default=True, init=False, repr=False)
+class _CrossEntropy(Objective):
+    """Objectives that train as DEMI(1/2) does."""
 
     @property
     def trains_as(self) -> Objective:
@@ -211,36 +199,63 @@ class CCMI:
         """Return the balanced cross-entropy."""
         return DEMI().loss(joint, product)
 
+
+@dataclass(frozen=True)
+class SMILE(_CrossEntropy):
+    r"""Cross-entropy training, Donsker-Varadhan estimate with clipped scores.
+
+    Args:
+        tau: Scores of unpaired pairs are clipped to $[-\tau, \tau]$; `math.inf` does not clip.
+    """
+
+    tau: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not self.tau > 0:
+            raise ValueError(f"tau must be positive, got {self.tau!r}")
+
+    @property
+    def name(self) -> str:
+        """`smile`, with its tau."""
+        return f"smile(tau={self.tau:g})"
+
+    def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the mutual information in nats."""
+        return donsker_varadhan(joint, product.clamp(-self.tau, self.tau))
+
+
+@dataclass(frozen=True)
+class CCMI(_CrossEntropy):
+    """Cross-entropy training, Donsker-Varadhan estimate."""
+
+    name: ClassVar[str] = "ccmi"
+
     def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
         """Return the mutual information in nats."""
         return donsker_varadhan(joint, product)
 
 
 @dataclass(frozen=True)
-class MINE:
+class MINE(Objective):
     r"""The Donsker-Varadhan bound, trained on itself.
 
-    The gradient of $\log E[e^f]$ over a batch is biased; `start_training` divides by a moving
-    average of $E[e^f]$ instead of the batch's own. It remembers some 1 / rate steps. Where
-    information is high, from 6 nats on, and training long, that may be too few: scores run away. A
-    lower rate was seen to hold them.
+    The gradient of $\log E[e^f]$ over a batch is biased. `training_loss` divides by a moving
+    average of $E[e^f]$ instead of the batch's own, which remembers some 1 / rate steps. Where
+    information is high, from 6 nats on, and training long, that may be too few: scores diverge. A
+    lower rate was seen to prevent it.
 
     Args:
         rate: Weight of the newest batch in that moving average.
     """
 
     rate: float = 0.01
-    name: str = field(default="mine", init=False)
-    normalised: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
             raise ValueError(f"rate must be in (0, 1], got {self.rate!r}")
 
-    @property
-    def trains_as(self) -> Objective:
-        """Itself."""
-        return self
+    name: ClassVar[str] = "mine"
+    normalised: ClassVar[bool] = False  # the bound does not change if a constant is added to f
 
     def loss(self, joint: Tensor, product: Tensor) -> Tensor:
         """Return minus the bound; its gradient is that of this batch alone, hence biased."""
@@ -250,7 +265,7 @@ class MINE:
         """Return the lower bound of mutual information, in nats."""
         return donsker_varadhan(joint, product)
 
-    def start_training(self) -> Loss:
+    def training_loss(self) -> Loss:
         """Return the loss of one training: the value of `loss`, the corrected gradient."""
         log_average: Tensor | None = None
 
@@ -269,7 +284,7 @@ class MINE:
         Args:
             joint: Scores (n,) of pairs.
             product: Scores (n, k) of unpaired ones.
-            log_average: What the last batch left, `None` for the first.
+            log_average: The log of the average after the last batch, `None` before the first.
         """
         log_mean = log_mean_exp(product)
         now = log_mean.detach()
@@ -281,16 +296,10 @@ class MINE:
 
 
 @dataclass(frozen=True)
-class NWJ:
+class NWJ(Objective):
     """The bound of Nguyen, Wainwright and Jordan, shifted so that its optimum is f itself."""
 
-    name: str = field(default="nwj", init=False)
-    normalised: bool = field(default=True, init=False, repr=False)
-
-    @property
-    def trains_as(self) -> Objective:
-        """Itself."""
-        return self
+    name: ClassVar[str] = "nwj"
 
     def loss(self, joint: Tensor, product: Tensor) -> Tensor:
         """Return minus the bound."""
@@ -302,16 +311,15 @@ class NWJ:
 
 
 @dataclass(frozen=True)
-class InfoNCE:
+class InfoNCE(Objective):
     """Contrastive predictive coding: which of k + 1 partners is the true one?"""
 
-    name: str = field(default="infonce", init=False)
-    normalised: bool = field(default=False, init=False, repr=False)
+    name: ClassVar[str] = "infonce"
+    normalised: ClassVar[bool] = False  # the bound does not change if a function of x is added to f
 
-    @property
-    def trains_as(self) -> Objective:
-        """Itself."""
-        return self
+    def ceiling(self, k: int) -> float:
+        """Return log(k + 1)."""
+        return math.log(k + 1)
 
     def loss(self, joint: Tensor, product: Tensor) -> Tensor:
         """Return minus the bound."""
@@ -328,12 +336,6 @@ class InfoNCE:
 def donsker_varadhan(joint: Tensor, product: Tensor) -> Tensor:
     """Return mean f(joint) - log mean exp f(product)."""
     return joint.mean(-1) - log_mean_exp(product)
-
-
-def training_loss(objective: Objective) -> Loss:
-    """Return the loss of one training, which may differ from `loss` and keep a memory."""
-    start: Callable[[], Loss] | None = getattr(objective, "start_training", None)
-    return objective.loss if start is None else start()
 
 
 def log_mean_exp(product: Tensor) -> Tensor:

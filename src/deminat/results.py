@@ -1,18 +1,22 @@
-r"""What an answer is: a number with its unit, its error, and what to know before using it.
+r"""Results: a number with its unit, its error, its warnings and the diagnostics of its run.
 
-Inside the library every information is in nats. One nat is $1 / \ln 2 \approx 1.443$ bits.
+Inside the library all information is in nats. One nat is $1 / \ln 2 \approx 1.443$ bits.
 """
 
 import html
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .records import Diagnostics, plain
+
+if TYPE_CHECKING:
+    from .estimators.fitted import FittedModel
 
 __all__ = [
     "ERROR_COVERS",
@@ -48,7 +52,7 @@ class Caution:
 
 
 def nats_to(unit: Unit, nats: float) -> float:
-    """Return an information of so many `nats` in `unit`."""
+    """Return `nats` of information in `unit`."""
     if unit not in ("nats", "bits"):
         raise ValueError(f'unit must be "nats" or "bits", got {unit!r}')
     return nats / math.log(2) if unit == "bits" else nats
@@ -61,22 +65,23 @@ class MIResult:
     Args:
         mi: The estimate, in nats. It may be slightly negative: MI never is, its estimates are.
         standard_error: Standard error of `mi`, in nats. It covers the spread over the pairs
-            that were scored; it does not see the error of training, so it is not a
-            confidence interval for the true MI.
+            that were scored. It does not see the error of training, so it is not a confidence
+            interval for the true MI.
         n: Number of pairs scored.
         method: Name of the estimator.
-        pointwise: Log ratio of each pair, in nats, (n,), in the order of the input; pairs
-            dropped by `nan="omit"` are left out. Its mean is `mi`.
+        pointwise: Log ratio of each pair, in nats, (n,), in the order of the input. Pairs dropped
+            by `nan="omit"` are left out. Its mean is `mi`.
         warnings: What to know before trusting the number.
-        diagnostics: Further figures of the run, by name.
-        interval: Nats between which the truth should be, 95% sure; it allows for chance and for
-            training. `None` if there is none.
-        p_value: Of independence, by permutation, exact but for series; `None` if not tested.
-        lower_bound: Nats that there are at least: wrong in one of twenty runs at most, for any
-            independent rows or groups; `None` if there is none.
-        model: What was fitted, for `log_ratio` and `save`; `None` if nothing was kept. It is
+        diagnostics: Further figures of the run.
+        interval: 95% interval of the true MI, in nats. It allows for sampling noise and for
+            training error. `None` if there is none.
+        p_value: Of independence, by permutation, exact except for time series; `None` if not
+            tested.
+        lower_bound: The MI is at least this many nats, with 95% confidence, for any distribution
+            of independent rows or groups; `None` if there is none.
+        model: What was fitted, for `log_ratio` and `save`; `None` if it was not stored. It is
             neither shown nor compared nor pickled.
-        rows: (n,) which rows of the input the pairs are, counted from 0; `None` if all.
+        rows: (n,) row numbers of the pairs in the input, counted from 0; `None` if all.
     """
 
     mi: float
@@ -85,11 +90,11 @@ class MIResult:
     method: str
     pointwise: NDArray[np.float64] = field(repr=False, compare=False)
     warnings: tuple[Caution, ...] = ()
-    diagnostics: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    diagnostics: Diagnostics = field(default_factory=Diagnostics, repr=False, compare=False)
     interval: tuple[float, float] | None = None
     p_value: float | None = None
     lower_bound: float | None = None
-    model: Any = field(default=None, repr=False, compare=False)
+    model: "FittedModel | None" = field(default=None, repr=False, compare=False)
     rows: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -100,29 +105,29 @@ class MIResult:
     @property
     def recipe(self) -> str:
         """What was chosen for these data, in words; empty where there was nothing to choose."""
-        chosen = Counter(self.diagnostics.get("recipe", ()))
+        chosen = Counter(self.diagnostics.recipe or ())
         if not chosen:
             return ""
         (words, count), folds = chosen.most_common(1)[0], chosen.total()
         return words if folds == 1 else f"{words} ({count} of {folds} folds)"
 
     def top(self, k: int = 10) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the k rows of the input that tell most, and the log ratio of each in nats."""
+        """Return the k rows of the input with the highest log ratios, and these in nats."""
         most = np.argsort(-self.pointwise, kind="stable")[: max(0, k)]
         return most if self.rows is None else self.rows[most], self.pointwise[most]
 
     @property
     def half(self) -> float | None:
-        """The share of the pairs, those that tell most, that carry half of the information.
+        """The smallest share of the pairs whose log ratios sum to half of the information.
 
-        `None` where there is none to carry, or no more than chance makes of nothing.
+        `None` where the estimate is within sampling noise of 0.
         """
         if not 2 * self.standard_error < self.mi < math.inf:
             return None
-        carried = np.cumsum(-np.sort(-self.pointwise))
-        if not carried[-1] > 0:
+        total = np.cumsum(-np.sort(-self.pointwise))
+        if not total[-1] > 0:
             return None
-        return float((np.argmax(carried >= carried[-1] / 2) + 1) / len(carried))
+        return float((np.argmax(total >= total[-1] / 2) + 1) / len(total))
 
     def describe(self, unit: Unit = "nats") -> str:
         """Return one readable line, in `unit`."""
@@ -157,7 +162,7 @@ class MIResult:
         return f"<table>{cells}</table>"
 
     def _spread(self, unit: Unit) -> str:
-        """Return how far the truth may be, as well as that is known."""
+        """Return the interval or, without one, the standard error."""
         if self.interval is None:
             return f"s.e. {nats_to(unit, self.standard_error):.3f} ({ERROR_COVERS})"
         low, high = (nats_to(unit, nats) for nats in self.interval)
@@ -171,46 +176,46 @@ class MIResult:
         if self.p_value is not None:
             found.append(("independence", format_p(self.p_value)))
         if self.lower_bound is not None:
-            found.append(("at least", f"{self.lower_bound:.3f} nats (95% sure)"))
+            found.append(("at least", f"{self.lower_bound:.3f} nats (95% confidence)"))
         return found
 
     def log_ratio(
         self, x: Any, y: Any, given: Any = None, *, nan: Literal["raise", "omit"] = "raise"
     ) -> NDArray[np.float64]:
-        """Return the log ratio (n,) of new rows, in nats: the mean of what the folds' critics say.
+        """Return the log ratio (n,) of new rows, in nats: the mean over the folds' critics.
 
-        No critic has seen new rows, so all of them speak. Of the rows of the estimate itself take
-        `pointwise`, where each is scored by the one critic that has not seen it. The correction
-        that `mi` has (`diagnostics["correction"]`) is not added.
+        No critic was trained on new rows, so all are averaged. For the rows of the estimate itself
+        use `pointwise`, where each is scored by the one critic that was not trained on it. The
+        correction of `mi` (`diagnostics["correction"]`) is not added.
 
         Args:
             x: New rows with the columns of x; frames are matched by name, arrays by place.
             y: The same number of rows, with the columns of y.
-            given: The same of what was given, if anything was: then it is the log ratio beyond z.
-            nan: `"raise"` an error on NaN and inf, or `"omit"` those rows: theirs is NaN.
+            given: New rows of z, if the estimate was given z: the log ratio is then given z.
+            nan: `"raise"` an error on NaN and inf, or `"omit"` those rows: their score is NaN.
         """
         return np.asarray(self._fitted("log_ratio").log_ratio(x, y, given, nan))
 
     def save(self, folder: Path | str) -> None:
         """Write the result and what was fitted to a folder, for `deminat.load`.
 
-        A run that is there already stays until the new one is whole.
+        A run in that folder is replaced at once when the new one is complete.
         """
         from .persistence.saved_run import save
 
         self._fitted("save")
         save(self, folder)
 
-    def _fitted(self, wanted: str) -> Any:
+    def _fitted(self, wanted: str) -> "FittedModel":
         if self.model is None:
             raise ValueError(
-                f"this result has lost what was fitted, which {wanted} needs: it comes with "
-                "deminat.estimate, and does not survive pickle; use save and deminat.load"
+                f"{wanted} needs the fitted model, which this result does not have: "
+                "deminat.estimate returns it, pickle drops it; use save and deminat.load"
             )
         return self.model
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "model": None}  # a result is small, what was fitted is not
+        return {**self.__dict__, "model": None}  # a result is small, its model is not
 
     def to_html(self, path: Path | str | None = None, *, unit: Unit = "nats") -> str:
         """Return a report as one HTML file that needs nothing else, and write it to `path`."""
@@ -224,8 +229,8 @@ class MIResult:
     def to_dict(self, unit: Unit = "nats") -> dict[str, Any]:
         """Return what JSON can hold, in `unit`: all but the pointwise values.
 
-        Diagnostics stay in nats, as their own `unit` says: losses and log odds among them are.
-        Figures that are not finite, which JSON has no word for, become `None`.
+        Diagnostics stay in nats, as their own `unit` says. Numbers that are not finite become
+        `None`.
         """
         return {
             "mi": nats_to(unit, self.mi),
@@ -238,7 +243,7 @@ class MIResult:
             "n": self.n,
             "method": self.method,
             "warnings": [asdict(w) for w in self.warnings],
-            "diagnostics": {"unit": "nats", **_finite(dict(self.diagnostics))},
+            "diagnostics": {"unit": "nats", **plain(self.diagnostics)},
         }
 
 
@@ -247,10 +252,10 @@ class IndependenceResult:
     """A test of independence.
 
     Args:
-        p_value: How often independent x and y would look at least as dependent.
-        statistic: Mean score of pairs above that of permuted or shifted ones, in nats.
+        p_value: Probability of a statistic at least as large if x and y are independent.
+        statistic: Mean score of joint pairs above that of permuted or shifted ones, in nats.
         n: Number of pairs.
-        compared: What pairs were compared with, in words.
+        compared: What the joint pairs were compared with, in words.
         warnings: What to know before trusting the p-value.
     """
 
@@ -274,12 +279,3 @@ class IndependenceResult:
 def format_p(p: float) -> str:
     """Return a p-value as it is printed."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
-def _finite(value: Any) -> Any:
-    """Return a nested value of dictionaries and lists with None for floats that are not finite."""
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

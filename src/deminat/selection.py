@@ -1,11 +1,13 @@
-r"""Which columns matter? Selection for pipelines of scikit-learn, by information alone or together.
+r"""Feature selection by mutual information, for pipelines of scikit-learn.
 
-A column may tell about y by itself, or only together with others: of two coins whose equality is
-y, neither tells anything. So a column's score is the larger of two: what it tells alone, $I(x_j;
-y)$, and what is lost without it, $I(x; y) - I(x_{-j}; y)$. The first finds columns that say the
-same, of which none is missed; the second those that matter only together.
+A column may be informative about y by itself, or only together with others: if y says whether two
+coins agree, neither coin alone is informative. So the score of a column is the larger of two: its
+own information $I(x_j; y)$, and what is lost without it, $I(x; y) - I(x_{-j}; y)$. The first finds
+redundant columns, none of which is missed; the second finds those that matter only together.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,33 +19,34 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .data.sample import LEAST_PAIRS, as_sample
-from .estimators.recipes import Preset
-from .estimators.registry import estimator_for
+from .estimators.registry import Preset, estimator_for
 
 __all__ = ["MISelector"]
 
+Part = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
 _CLEAR = 2.0  # standard errors above 0
-_CLASSES = 20  # whole numbers of so many values are taken for classes
+_CLASSES = 20  # integers of at most so many values are classes
 
 
 class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """Selects the columns that tell most about y, alone or together with the others.
+    """Selects the columns that are most informative about y, alone or together with the others.
 
     Args:
-        n_features_to_select: How many columns to keep at most. Those whose score is not above two
-            of its standard errors are left out, except that one is always kept.
-        discrete_target: Whether y are classes; `"auto"` takes text, truth values, and whole
-            numbers of at most 20 values for classes.
+        n_features_to_select: How many columns to select at most. A column must score above two
+            standard errors, except that the best one is always selected.
+        discrete_target: Whether y are classes; `"auto"` treats text, booleans, and integers of at
+            most 20 values as classes.
         preset: As of `deminat.estimate`.
         folds: As of `deminat.estimate`.
         seed: One seed gives one answer.
         n_jobs: Processes to use.
 
     Attributes:
-        alone_: (d,) nats that each column tells by itself.
+        alone_: (d,) nats of each column by itself.
         lost_: (d,) nats that are lost without it.
         scores_: (d,) the larger of both.
-        errors_: (d,) the standard error of that one.
+        errors_: (d,) the standard errors of the scores.
     """
 
     def __init__(
@@ -64,7 +67,7 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803 (scikit-learn's name)
-        """Estimate what each column tells about y.
+        """Estimate the score of each column.
 
         Args:
             X: (n, d).
@@ -77,24 +80,31 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         x, y = validate_data(self, X, y, dtype=np.float64, y_numeric=False)
         target = _classes(y) if self._is_discrete(y) else np.asarray(y, dtype=np.float64)
         d = x.shape[1]
-        alone = [x[:, [j]] for j in range(d)]
-        without = [np.delete(x, j, axis=1) for j in range(d)] if d > 1 else []
-        told = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._told)(columns, target) for columns in (*alone, x, *without)
+        only: list[Part] = [partial(np.take, indices=[j], axis=1) for j in range(d)]
+        without: list[Part] = [partial(np.delete, obj=j, axis=1) for j in range(d)]
+        measured = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._measure)(part, x, target)
+            for part in (*only, np.asarray, *(without if d > 1 else ()))
         )
-        pointwise = np.array([rows for _, rows in told])
-        values = np.array([mi for mi, _ in told])
+        values = np.array([mi for mi, _ in measured])
+        pointwise = np.array([rows for _, rows in measured])
         self.alone_ = values[:d]
         self.lost_ = values[d] - values[d + 1 :] if d > 1 else self.alone_
-        # In the same folds, so that the chance of most rows cancels in the difference.
+        # The folds are the same, so most of the sampling noise cancels in the difference.
         differences = pointwise[d] - pointwise[d + 1 :] if d > 1 else pointwise[:d]
         self.scores_: NDArray[np.float64] = np.maximum(self.alone_, self.lost_)
         of_larger = np.where((self.alone_ >= self.lost_)[:, None], pointwise[:d], differences)
         self.errors_ = of_larger.std(axis=1) / np.sqrt(len(x))
         return self
 
-    def _told(self, columns: NDArray[np.float64], target: Any) -> tuple[float, NDArray[np.float64]]:
-        """Return the nats that columns tell about the target, in all and row by row."""
+    def _measure(
+        self, part: Part, x: NDArray[np.float64], target: Any
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Return the nats of some columns about the target, in all and row by row.
+
+        The columns are copied here, not by the caller: so each process holds one copy at a time.
+        """
+        columns = part(x)
         sample = as_sample(columns, target, least=LEAST_PAIRS).without_constants()
         if sample.is_constant():
             return 0.0, np.zeros(len(columns))
@@ -110,10 +120,10 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         best = np.argsort(-self.scores_, kind="stable")[: self.n_features_to_select]
-        kept = np.zeros(len(self.scores_), dtype=bool)
-        kept[best[self.scores_[best] > _CLEAR * self.errors_[best]]] = True
-        kept[best[0]] = True
-        return kept
+        selected = np.zeros(len(self.scores_), dtype=bool)
+        selected[best[self.scores_[best] > _CLEAR * self.errors_[best]]] = True
+        selected[best[0]] = True
+        return selected
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -122,6 +132,6 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _classes(y: NDArray[Any]) -> pl.Series:
-    """Return classes, as what `estimate` takes for such."""
+    """Return classes as a categorical column, which `estimate` treats as classes."""
     names = [str(value) for value in y]
     return pl.Series("y", names, dtype=pl.Enum(sorted(set(names))))

@@ -1,8 +1,9 @@
 """The command line: a thin layer over the library.
 
-Data go to stdout and everything said to people goes to stderr, so that a pipe sees only data.
-Exit codes: 0, 2 for bad input (one line, no traceback), 130 when interrupted (143 by TERM, where a
-run is saved). Heavy imports wait until a command needs them, so that `--help` answers at once.
+Data go to stdout and messages to stderr, so that a pipe receives data only. Exit codes: 0 for
+success, 1 if a check failed, 2 for bad input (one line, no traceback), 130 when interrupted, 143
+when a resumable run was terminated. Commands import heavy libraries when they run, so that
+`--help` answers at once.
 """
 
 from importlib import import_module
@@ -11,7 +12,7 @@ from .app import app, main
 
 __all__ = ["COMMANDS", "app", "main"]
 
-# A module each, which adds its command to the application; `--help` lists them in this order.
+# Each module adds its command to `app`; `--help` lists them in this order.
 COMMANDS = (
     "estimate",
     "independence",

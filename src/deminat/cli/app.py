@@ -1,4 +1,4 @@
-"""The application: what it is called, and how it ends."""
+"""The application: its name, its entry point, and how errors become exit codes."""
 
 import gc
 import os
@@ -15,13 +15,13 @@ from .console import say
 __all__ = ["app", "main"]
 
 _INTERRUPTED = 128 + signal.SIGINT
-_STDOUT = 1
-# Libraries make hundreds of thousands of objects that stay to the end. To look for rubbish among
-# them, as often as usual while they are loaded and once more at the end, takes a second in all.
-_RARELY = 50_000  # new objects between two looks
+_STDOUT = 1  # file descriptor
+# Imports allocate hundreds of thousands of objects that live until the end. Collecting garbage
+# at the default threshold while they load, and once more at exit, costs about a second.
+_GC_THRESHOLD = 50_000  # new objects between two collections
 
 app = typer.Typer(
-    help="How much does X tell you about Y? Mutual information, from two arrays or a file.",
+    help="How much does X tell you about Y? Mutual information from two arrays or a file.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -29,30 +29,30 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; errors that a user can mend are one line on stderr."""
-    gc.set_threshold(_RARELY)
-    sys.stdout, sys.stderr = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))
+    """Run the command line; an error the user can fix is one line on stderr and exit code 2."""
+    gc.set_threshold(_GC_THRESHOLD)
+    sys.stdout, sys.stderr = (stream or _devnull() for stream in (sys.stdout, sys.stderr))
     try:
         app(standalone_mode=True)
     except (DataError, TrainingError, ValueError) as error:
         say(f"error: {error}")
         sys.exit(2)
-    except OSError as error:  # such as a full disk behind stdout, whose rest has nowhere to go
+    except OSError as error:  # such as a full disk behind stdout
         say(f"error: {error.filename or 'the output'}: {error.strerror or error}")
-        with _nowhere() as nowhere:
-            os.dup2(nowhere.fileno(), _STDOUT)
+        with _devnull() as devnull:  # the interpreter flushes stdout at exit, which would fail
+            os.dup2(devnull.fileno(), _STDOUT)
         sys.exit(2)
     except RuntimeError as error:
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
-        say("interrupted")  # in the middle of an import, where Python calls it another name
+        say("interrupted")  # during an import, where Python may wrap the interrupt
         sys.exit(_INTERRUPTED)
     finally:
         gc.freeze()
 
 
-def _nowhere() -> TextIO:
-    """Return what stands for a stream that was closed before we began."""
+def _devnull() -> TextIO:
+    """Return a replacement for a standard stream that the caller has closed."""
     return open(os.devnull, "w", encoding="utf-8")
 
 

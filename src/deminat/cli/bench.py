@@ -1,20 +1,15 @@
-"""`deminat bench`."""
+"""`deminat bench`: measure the speed and accuracy that the project claims."""
 
-from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from ..errors import DataError, printable
 from .app import app
-from .console import progress, say, table
+from .console import print_json, print_table, progress, say
+from .inputs import check_installed
 from .options import Cluster, Json
-
-if TYPE_CHECKING:
-    from ..runtime.rowstore import Row
-    from ..studies.bench.runner import Bench
 
 __all__ = ["bench"]
 
@@ -23,52 +18,50 @@ __all__ = ["bench"]
 def bench(
     name: Annotated[
         str,
-        typer.Argument(
-            help="speed, cells, waiting, gaussian, cap, alpha, independent, bmi, highmi, mixed, "
-            "conditional, trust, infomax."
+        Argument(
+            help="Benchmark: speed, cells, waiting, gaussian, cap, alpha, independent, bmi, "
+            "highmi, mixed, conditional, trust or infomax."
         ),
     ],
-    runs: Annotated[int | None, typer.Option(min=1, help="Number of seeds or rounds.")] = None,
-    first: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    runs: Annotated[
+        int | None, Option(min=1, help="Number of seeds or rounds (default: the benchmark's).")
+    ] = None,
+    first: Annotated[int, Option(help="First seed.")] = 0,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Keep cells that match: n=10000, task='spiral*'. Repeatable."),
+        Option(help="Run only cells that match, such as n=10000, task='spiral*'. Repeatable."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="CSV of rows; goes on after those in it.")] = (
-        None
-    ),
-    figure: Annotated[Path | None, typer.Option(help="Draw the rows of bmi or highmi.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes to use.")] = None,
+    out: Annotated[
+        Path | None, Option(help="CSV file of results. Cells in it are not run again.")
+    ] = None,
+    figure: Annotated[Path | None, Option(help="Draw bmi or highmi to this file.")] = None,
+    jobs: Annotated[
+        int | None, Option(min=1, help="Number of processes (default: the benchmark's).")
+    ] = None,
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
-    """Measure speed or accuracy, with a verdict on what is claimed of it.
+    """Measure speed or accuracy and compare with what is claimed.
 
     deminat bench bmi --runs 1 --only preset=auto --only n=10000 --out bmi.csv --figure bmi.png
     """
     from ..studies.bench import BENCHES, run_bench, with_filter
 
     if name not in BENCHES:
-        raise DataError(f"no bench {printable(name)}; there are {', '.join(BENCHES)}")
+        raise DataError(f"no benchmark {printable(name)}; there are {', '.join(BENCHES)}")
     chosen = with_filter(BENCHES[name], only or [])
-    draw = _drawing(name, chosen) if figure else None
+    if figure and chosen.figure is None:
+        raise DataError(f"there is no figure of {name}; leave out --figure")
+    if figure:
+        check_installed("matplotlib", "a figure")
     seeds = range(first, first + (runs or chosen.runs))
-    cells = chosen.cells(seeds)  # which refuses what cannot be
+    cells = chosen.cells(seeds)  # raises if --only matches nothing
     say(f"claim: {chosen.claim} ({len(cells)} cells)")
-    with progress(name, kept=out is not None) as report_share:
-        how = {"cluster": cluster, "progress": report_share}
-        rows = run_bench(chosen, seeds, out, jobs=jobs or chosen.jobs, **how)
-    table(rows, as_json)
+    with progress(name, resumable=out is not None) as share:
+        jobs = jobs or chosen.jobs
+        rows = run_bench(chosen, seeds, out, jobs=jobs, cluster=cluster, progress=share)
+    (print_json if as_json else print_table)(rows)
     for line in chosen.verdict(rows):
         say(line)
-    if draw and figure:
-        draw(figure, rows)
-
-
-def _drawing(name: str, bench: "Bench") -> Callable[[Path, Sequence["Row"]], None]:
-    """Return what draws a bench, or say at once, not after hours, that nothing will."""
-    if bench.figure is None:
-        raise DataError(f"there is no figure of {name}; leave --figure out")
-    if find_spec("matplotlib") is None:
-        raise DataError("a figure needs matplotlib: pip install matplotlib")
-    return bench.figure
+    if figure and chosen.figure:
+        chosen.figure(figure, rows)

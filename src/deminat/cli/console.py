@@ -1,6 +1,5 @@
-"""What people see: lines, tables, bars. Data go to stdout, everything else to stderr."""
+"""Output of the commands: results and tables on stdout, messages and progress on stderr."""
 
-import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -9,13 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..errors import printable
 from .options import Unit
 
 if TYPE_CHECKING:
     from ..results import Caution, MIResult
     from ..runtime.progress import Progress
 
-__all__ = ["interruptible", "progress", "say", "show", "table", "warn"]
+__all__ = [
+    "format_path",
+    "interruptible",
+    "print_json",
+    "print_results",
+    "print_table",
+    "print_warnings",
+    "progress",
+    "say",
+]
+
+_TERMINATED = 128 + signal.SIGTERM
+_LONGEST_PATH = 300  # characters
+# Seconds of history behind the remaining time that a bar shows. Cells of a sweep are minutes
+# apart, so rich's default of 30 s would never give an estimate.
+_SPEED_PERIOD = 3600.0
+
+
+class _TerminatedError(KeyboardInterrupt):
+    """The process received SIGTERM."""
 
 
 def say(text: str) -> None:
@@ -23,14 +42,23 @@ def say(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def table(rows: list[dict[str, Any]], as_json: bool) -> None:
-    """Print rows on stdout, in aligned columns or as JSON."""
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2))
-        return
+def format_path(path: object) -> str:
+    """Return a path for a message, without control characters."""
+    return printable(path, _LONGEST_PATH)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON on stdout."""
+    import json  # late: a few milliseconds of `--help`
+
+    typer.echo(json.dumps(value, indent=2))
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """Print rows on stdout, in aligned columns."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [columns] + [[_cell(row.get(key, "")) for key in columns] for row in rows]
-    widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         typer.echo("  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)))
 
@@ -39,86 +67,67 @@ def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-@contextmanager
-def progress(what: str, kept: bool = False) -> Iterator["Progress | None"]:
-    """Show a bar on a terminal, at once, and nothing in a pipe; say so when interrupted.
+def print_results(results: list["MIResult"], unit: Unit, as_json: bool) -> None:
+    """Print results on stdout; their recipes and warnings go to stderr, each once."""
+    if as_json:
+        rows = [result.to_dict(unit.value) for result in results]
+        print_json(rows[0] if len(rows) == 1 else rows)
+        return
+    for result in results:
+        typer.echo(result.describe(unit.value))
+    for recipe in dict.fromkeys(result.recipe for result in results if result.recipe):
+        say(f"recipe: {recipe}")
+    print_warnings(tuple(w for result in results for w in result.warnings))
 
-    With `kept`, by Ctrl-C or TERM, it then says that what is finished is not lost.
+
+def print_warnings(cautions: tuple["Caution", ...]) -> None:
+    """Print warnings on stderr, each once."""
+    for caution in dict.fromkeys(cautions):
+        say(f"warning: {caution}")
+
+
+@contextmanager
+def progress(label: str, resumable: bool = False) -> Iterator["Progress | None"]:
+    """Show a progress bar if stderr is a terminal, and report an interruption.
+
+    Yields a function that takes the finished share, 0 to 1; `None` without a terminal. With
+    `resumable`, SIGTERM is handled like Ctrl-C and the message says how to resume.
     """
-
-    def tell() -> None:
-        say("interrupted" + "; what is finished is kept, the same command goes on there" * kept)
-
-    bar = _bar(what) if sys.stderr.isatty() else nullcontext()
-    with interruptible(tell) if kept else _told(tell), bar as progress:
-        yield progress
+    hint = "; finished work is saved: run the same command to resume" if resumable else ""
+    bar = _bar(label) if sys.stderr.isatty() else nullcontext()
+    with interruptible(lambda: say(f"interrupted{hint}"), terminable=resumable), bar as update:
+        yield update
 
 
 @contextmanager
-def _told(tell: Callable[[], None]) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        tell()
-        raise
-
-
-@contextmanager
-def _bar(what: str) -> Iterator["Progress"]:
+def _bar(label: str) -> Iterator["Progress"]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
     from rich.progress import TimeElapsedColumn as Elapsed
     from rich.progress import TimeRemainingColumn as Remaining
 
-    columns = [TextColumn(what), BarColumn(), TaskProgressColumn(), Elapsed(), Remaining()]
-    # Cells of a sweep are minutes apart: a guess from the last half minute would never come.
-    period = 3600.0
-    console = Console(stderr=True)
+    columns = [TextColumn(label), BarColumn(), TaskProgressColumn(), Elapsed(), Remaining()]
+    console, period = Console(stderr=True), _SPEED_PERIOD
     with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
-        task = bar.add_task(what, total=1.0)
+        task = bar.add_task(label, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 
-_TERMINATED = 128 + signal.SIGTERM
-
-
-class _TerminatedError(KeyboardInterrupt):
-    """The process was asked to end, by TERM."""
-
-
 @contextmanager
-def interruptible(tell: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C and TERM end the work inside; `tell` says what is left of it."""
+def interruptible(report: Callable[[], None], terminable: bool = True) -> Iterator[None]:
+    """Call `report` if Ctrl-C ends the work inside; with `terminable`, also on SIGTERM."""
 
-    def end(*_: Any) -> None:
+    def terminate(*_: Any) -> None:
         raise _TerminatedError
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, terminate) if terminable else None
     try:
         yield
     except KeyboardInterrupt as error:
-        tell()
-        if isinstance(error, _TerminatedError):
+        report()
+        if terminable and isinstance(error, _TerminatedError):
             raise typer.Exit(_TERMINATED) from None
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def show(results: list["MIResult"], unit: Unit, as_json: bool) -> None:
-    """Print results on stdout and their warnings, each once, on stderr."""
-    if as_json:
-        told = [result.to_dict(unit.value) for result in results]
-        typer.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
-        return
-    for result in results:
-        typer.echo(result.describe(unit.value))
-    for words in dict.fromkeys(result.recipe for result in results if result.recipe):
-        say(f"recipe: {words}")
-    warn(tuple(w for result in results for w in result.warnings))
-
-
-def warn(cautions: tuple["Caution", ...]) -> None:
-    """Print warnings on stderr, each once."""
-    for caution in dict.fromkeys(cautions):
-        say(f"warning: {caution}")
+        if terminable:
+            signal.signal(signal.SIGTERM, before)

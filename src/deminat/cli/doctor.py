@@ -1,11 +1,9 @@
-"""Is this installation sound? `deminat doctor`."""
-
-import json
+"""`deminat doctor`: does this installation work?"""
 
 import typer
 
 from .app import app
-from .console import progress
+from .console import print_json, progress
 from .options import Json
 
 __all__ = ["doctor"]
@@ -15,11 +13,11 @@ __all__ = ["doctor"]
 def doctor(as_json: Json = False) -> None:
     """Show versions, device and threads, and test the estimator in about five seconds."""
     with progress("testing") as report_share:
-        from ..studies.doctor import examine  # late: torch takes seconds
+        from ..studies.doctor import examine  # late: imports torch
 
         report = examine(report_share)
     if as_json:
-        typer.echo(json.dumps(report, indent=2))
+        print_json(report)
     else:
         for name, value in report.items():
             typer.echo(f"{name:<14} {value}")

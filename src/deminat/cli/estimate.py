@@ -1,4 +1,4 @@
-"""`deminat estimate`."""
+"""`deminat estimate`: the mutual information of columns of a file, or of two files."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -6,76 +6,48 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import printable
+from ..estimators.registry import trains
+from . import options as opt
 from .app import app
-from .console import progress, say, show
+from .console import format_path, print_results, progress, say
 from .inputs import row_columns, scan_sides
-from .options import (
-    UNTRAINED,
-    Categorical,
-    File,
-    Folds,
-    Given,
-    Groups,
-    Jobs,
-    Json,
-    MaxRows,
-    Method,
-    Nan,
-    Order,
-    Preset,
-    Report,
-    Resume,
-    Save,
-    Seed,
-    Skip,
-    Unit,
-    X,
-    Y,
-    YFile,
-)
 from .pointwise import Figure, Pointwise, check_paths, write_pointwise
-from .saved_runs import check_save_folder, command_line, resumable_run, save_finished
+from .saved_runs import command_line, resumable_run, save_finished
 
 if TYPE_CHECKING:
     from ..results import MIResult
 
 __all__ = ["estimate"]
 
-_LONGEST = 300  # characters of a path on the screen
-_TOLD = "preset", "categorical", "groups", "order"  # options that a report names
+_REPORTED = "preset", "categorical", "groups", "order"  # options that a report lists
 
 
 @app.command()
 def estimate(
     context: typer.Context,
-    file: File,
-    y_file: YFile = None,
-    x: X = None,
-    y: Y = None,
-    categorical: Categorical = "",
-    given: Given = None,
-    groups: Groups = None,
-    order: Order = None,
-    max_rows: MaxRows = None,
-    method: Annotated[
-        list[Method] | None, typer.Option(help="By default demi; give it again for several.")
-    ] = None,
-    preset: Annotated[Preset, typer.Option(help="Recipe of trained methods.")] = Preset.AUTO,
-    folds: Folds = 5,
-    seed: Seed = 0,
-    nan: Skip = Nan.RAISE,
-    unit: Annotated[Unit, typer.Option(help="Unit of the answer.")] = Unit.NATS,
-    jobs: Jobs = None,
-    budget: Annotated[
-        float | None, typer.Option(help="Seconds to take at most; fewer are less accurate.")
-    ] = None,
-    report: Report = None,
+    file: opt.File,
+    y_file: opt.YFile = None,
+    x: opt.X = None,
+    y: opt.Y = None,
+    categorical: opt.Categorical = "",
+    given: opt.Given = None,
+    groups: opt.Groups = None,
+    order: opt.Order = None,
+    max_rows: opt.MaxRows = None,
+    method: opt.Method = None,
+    preset: opt.Recipe = "auto",
+    folds: opt.Folds = 5,
+    seed: opt.Seed = 0,
+    nan: opt.Missing = opt.Nan.RAISE,
+    unit: Annotated[opt.Unit, typer.Option(help="Unit of the answer.")] = opt.Unit.NATS,
+    jobs: opt.Jobs = None,
+    budget: opt.Budget = None,
+    report: opt.Report = None,
     pointwise: Pointwise = None,
     figure: Figure = None,
-    save: Save = None,
-    resume: Resume = False,
-    as_json: Json = False,
+    save: opt.Save = None,
+    resume: opt.Resume = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Estimate the mutual information of columns of a file, or of two files.
 
@@ -93,68 +65,69 @@ def estimate(
 
     deminat estimate cells.parquet --x raf --y mek --save run --resume
     """
-    if report is not None:
-        from ..report import check_path
-
-        check_path(report)  # refused now, not after minutes of work
-    check_paths(pointwise, figure)
-    within = "" if budget is None else f" within {budget:g} s"
+    check_paths(report, pointwise, figure)
+    methods = method or ["demi"]
+    limit = "" if budget is None else f" within {budget:g} s"
     with (
-        resumable_run(context, save, resume, method or [Method.DEMI]) as checkpoint,
-        progress(f"estimating{within}") as share,
-        _helpers(method, jobs, folds),
+        resumable_run(context, save, resume, methods) as checkpoint,
+        progress(f"estimating{limit}") as report_share,
+        _workers(methods, jobs, folds),
     ):
-        check_save_folder(save)
-        x_side, y_side, known = scan_sides(file, y_file, x, y, categorical, given)
-        about = row_columns(file, y_file, groups, order)
-        from ..api import compare  # late: torch takes seconds
+        if save is not None:
+            from ..persistence.saved_run import check_folder  # late: imports torch
+
+            check_folder(save)
+        x_side, y_side, z_side = scan_sides(file, y_file, x, y, categorical, given)
+        row_groups, row_order = row_columns(file, y_file, groups, order)
+        from ..api import compare  # late: imports torch
 
         results = compare(
             x_side,
             y_side,
-            methods=[m.value for m in method or [Method.DEMI]],
-            preset=preset.value,
+            methods=methods,
+            preset=preset,
             folds=folds,
             seed=seed,
             nan=nan.value,
+            given=z_side,
+            groups=row_groups,
+            order=row_order,
+            max_rows=max_rows,
             n_jobs=jobs or -1,
             budget=budget,
-            progress=share,
-            given=known,
+            progress=report_share,
             checkpoint=checkpoint,
-            max_rows=max_rows,
-            **about,
         )
-    show(results, unit, as_json)
+    print_results(results, unit, as_json)
     if save is not None:
         save_finished(results[0], save)
     write_pointwise(results, (x_side, y_side), pointwise, figure, unit)
     if report is not None:
-        _report(report, results, unit, context)
+        _write_report(report, results, unit, context)
 
 
-def _helpers(
-    methods: list[Method] | None, jobs: int | None, folds: int
-) -> AbstractContextManager[None]:
-    """Let other processes load libraries while this one does, if they will be wanted."""
+def _workers(methods: list[str], jobs: int | None, folds: int) -> AbstractContextManager[None]:
+    """Start worker processes, if a method trains, so that they import torch in parallel."""
     from joblib import effective_n_jobs
 
     from ..runtime.pool import preloaded_workers
 
-    trained = set(methods or [Method.DEMI]).difference(UNTRAINED)
+    trained = any(map(trains, methods))
     count = max(1, min(effective_n_jobs(jobs or -1), folds)) if trained else 1
     return preloaded_workers(count, "deminat.api")
 
 
-def _report(path: Path, results: list["MIResult"], unit: Unit, context: typer.Context) -> None:
-    """Write a report of results, with the command that was given."""
+def _write_report(
+    path: Path, results: list["MIResult"], unit: opt.Unit, context: typer.Context
+) -> None:
+    """Write a report of the results, with the command that made them."""
     from ..report import About, render, save
 
-    asked = context.params
-    options = {name: str(asked[name]) for name in _TOLD if asked[name]}
-    if asked["budget"]:
-        options["budget"] = f"{asked['budget']:g} s"
-    named = [str(asked[name]) for name in ("file", "y_file") if asked[name]]
-    about = About(source=" and ".join(named), options=options, command=command_line(context))
+    params = context.params
+    options = {name: str(params[name]) for name in _REPORTED if params[name]}
+    if params["budget"]:
+        options["budget"] = f"{params['budget']:g} s"
+    files = [str(params[name]) for name in ("file", "y_file") if params[name]]
+    about = About(source=" and ".join(files), options=options, command=command_line(context))
     save(path, render(results, about=about, unit=unit.value))
-    say(f"report: {printable(path, _LONGEST)}")
+    say(f"wrote report: {format_path(path)}")

@@ -1,76 +1,59 @@
-"""`deminat test`."""
+"""`deminat test`: a p-value for the hypothesis that x and y are independent."""
 
-import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from . import options as opt
 from .app import app
-from .console import progress, warn
+from .console import print_json, print_warnings, progress
 from .inputs import row_columns, scan_sides
-from .options import (
-    Categorical,
-    File,
-    Given,
-    Groups,
-    Json,
-    MaxRows,
-    Nan,
-    Order,
-    Seed,
-    Skip,
-    X,
-    Y,
-    YFile,
-)
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["independence"]
 
 
 @app.command("test")
 def independence(
-    file: File,
-    y_file: YFile = None,
-    x: X = None,
-    y: Y = None,
-    categorical: Categorical = "",
-    given: Given = None,
-    groups: Groups = None,
-    order: Order = None,
-    max_rows: MaxRows = None,
+    file: opt.File,
+    y_file: opt.YFile = None,
+    x: opt.X = None,
+    y: opt.Y = None,
+    categorical: opt.Categorical = "",
+    given: opt.Given = None,
+    groups: opt.Groups = None,
+    order: opt.Order = None,
+    max_rows: opt.MaxRows = None,
     permutations: Annotated[
-        int, typer.Option(help="To compare with, at least 20; not with --order.")
+        int, typer.Option(help="Number of random permutations, at least 20; unused with --order.")
     ] = 999,
-    seed: Seed = 0,
-    nan: Skip = Nan.RAISE,
-    as_json: Json = False,
+    seed: opt.Seed = 0,
+    nan: opt.Missing = opt.Nan.RAISE,
+    as_json: opt.Json = False,
 ) -> None:
-    """Test whether columns of a file tell anything about others: a p-value, in seconds.
+    """Test whether x and y are independent: a p-value, in seconds.
 
     deminat test cells.parquet --x raf --y mek
 
     deminat test visits.csv --x dose --y pulse --groups patient
     """
     with progress("testing"):
-        x_side, y_side, known = scan_sides(file, y_file, x, y, categorical, given)
-        about = row_columns(file, y_file, groups, order)
-        from ..inference import independence_test  # late: torch takes seconds
+        x_side, y_side, z_side = scan_sides(file, y_file, x, y, categorical, given)
+        row_groups, row_order = row_columns(file, y_file, groups, order)
+        from ..inference import independence_test  # late: imports torch
 
         result = independence_test(
             x_side,
             y_side,
-            given=known,
+            given=z_side,
+            groups=row_groups,
+            order=row_order,
+            max_rows=max_rows,
             permutations=permutations,
             seed=seed,
             nan=nan.value,
-            max_rows=max_rows,
-            **about,
         )
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=2))
+        print_json(result.to_dict())
         return
     typer.echo(str(result))
-    warn(result.warnings)
+    print_warnings(result.warnings)

@@ -1,17 +1,24 @@
-"""What commands are about: two sides of rows, and what is known of the rows."""
+"""Inputs of the commands: files and columns become sides x, y and z, groups and order of rows."""
 
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, printable
 from .console import say
 
-__all__ = ["row_column_names", "row_columns", "scan_sides"]
+__all__ = ["check_installed", "row_column_names", "row_columns", "scan_sides"]
 
-# What --order may be but a column of times.
+# Values of --order that are not the name of a column.
 _ORDERS = {None: None, "rows": True, "none": False, "None": False}
+
+
+def check_installed(module: str, purpose: str) -> None:
+    """Raise `DataError` if an optional package is missing."""
+    if find_spec(module) is None:
+        raise DataError(f"{purpose} needs {module}: pip install {module}")
 
 
 def scan_sides(
@@ -22,11 +29,11 @@ def scan_sides(
     categorical: str | Sequence[str],
     given: str | None = None,
     *,
-    scored: bool = False,
+    scoring: bool = False,
 ) -> tuple[Any, Any, Any]:
-    """Return both sides and what is given, from columns of one file or from two files.
+    """Return x, y and z (`None` without `given`), from columns of one file or from two files.
 
-    Rows that are to be `scored` may be few, and no category need occur twice.
+    With `scoring`, categories that occur only once are allowed.
     """
     from ..data import files
     from ..data.files.columns import parse_names
@@ -34,65 +41,66 @@ def scan_sides(
     names = parse_names(categorical) if isinstance(categorical, str) else categorical
     labels = [name for name in names if name]
     if y_file is None:
-        found = files.scan(file, x, y, given=given, categorical=labels)
+        sides = files.scan(file, x, y, given=given, categorical=labels)
     elif x is None and y is None and given is None:
-        found = files.scan_pair(file, y_file, categorical=labels)
+        sides = files.scan_pair(file, y_file, categorical=labels)
     else:
-        raise _two_files(file, y_file, {"--x": x, "--y": y, "--given": given})
-    _look(found, scored)
-    first, second, *known = found
-    return first, second, known[0] if known else None
+        raise _two_files_error(file, y_file, {"--x": x, "--y": y, "--given": given})
+    _check_sides(sides, scoring)
+    x_side, y_side, *z_side = sides
+    return x_side, y_side, z_side[0] if z_side else None
 
 
-def _two_files(file: Path, y_file: Path, columns: dict[str, str | None]) -> DataError:
-    """Return the error for columns of two files; what is no file was meant to be a column."""
+def _two_files_error(file: Path, y_file: Path, columns: dict[str, str | None]) -> DataError:
+    """Return the error for columns named with two files; one may be meant as a column."""
     for path in (file, y_file):
         if not os.path.exists(path):
             ways = " or ".join(f"{side} {v},{path}" for side, v in columns.items() if v is not None)
             return DataError(
-                f"'{printable(path)}' is no file; name several columns as {printable(ways, 200)}"
+                f"there is no file '{printable(path)}'; if it is a column, write "
+                f"{printable(ways, 200)}"
             )
     return DataError(
-        "two files stand for x and y whole; leave --x, --y and --given out, or one file"
+        "two files are used whole, as x and y; leave out --x, --y and --given, or give one file"
     )
 
 
-def _look(found: Sequence[Any], scored: bool) -> None:
-    """Say in which order folders are read, unless a column does; refuse identifiers."""
+def _check_sides(sides: Sequence[Any], scoring: bool) -> None:
+    """Print the order of files in folders, unless a column names them; refuse identifiers."""
     import numpy as np
 
     from ..data.files.npy_folder import Folder
     from ..data.files.sources import Columns, check_recurring
 
-    for side in found:
+    for side in sides:
         if isinstance(side, Folder) and side.named_by is None:
             first = ", ".join(printable(path.name) for path in side.files[:3])
             more = " ..." if len(side) > 3 else ""
             say(
-                f"{printable(side.path, 200)}/: {len(side)} files, a row each, in this order: "
-                f"{first}{more}"
+                f"note: {printable(side.path, 200)}/ has {len(side)} files, one per row, in this "
+                f"order: {first}{more}"
             )
         if isinstance(side, Columns):
-            side.take(np.arange(1))  # text is refused now, before anything heavy is loaded
-            if not scored:
+            side.take(np.arange(1))  # refuses text before heavy libraries are loaded
+            if not scoring:
                 check_recurring(side)
 
 
 def row_column_names(groups: str | None, order: str | None) -> list[str]:
     """Return the columns that --groups and --order name."""
-    named = [groups, None if order in _ORDERS else order]
-    return [name for name in named if name is not None]
+    names = [groups, None if order in _ORDERS else order]
+    return [name for name in names if name is not None]
 
 
 def row_columns(
     file: Path, y_file: Path | None, groups: str | None, order: str | None
-) -> dict[str, Any]:
-    """Return groups and order, from columns of the file."""
+) -> tuple[Any, Any]:
+    """Return `groups` and `order` as the library takes them, from columns of the file."""
     from ..data import files
 
-    if y_file is not None and (groups is not None or order not in _ORDERS):
+    if y_file is not None and row_column_names(groups, order):
         raise DataError("--groups and --order name columns of one file; put x and y into one")
-    return {
-        "groups": None if groups is None else files.scan_labels(file, groups),
-        "order": _ORDERS[order] if order in _ORDERS else files.scan_times(file, str(order)),
-    }
+    return (
+        None if groups is None else files.scan_labels(file, groups),
+        _ORDERS[order] if order in _ORDERS else files.scan_times(file, str(order)),
+    )

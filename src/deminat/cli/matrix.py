@@ -1,54 +1,52 @@
-"""All pairs of columns of a file: `deminat matrix`."""
+"""`deminat matrix`: the mutual information of all pairs of columns of a file."""
 
-import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
+from . import options as opt
 from .app import app
-from .console import progress, say, table
+from .console import print_json, print_table, progress, say
 from .inputs import row_column_names, row_columns
-from .options import Categorical, Cluster, File, Groups, Jobs, Json, Nan, Order, Preset, Seed, Skip
 
 if TYPE_CHECKING:
     from ..matrix import PairwiseResult
 
 __all__ = ["matrix"]
 
-_LEVEL = 0.05
-_FAILED = "not estimated"  # the table of the files says why
+_LEVEL = 0.05  # false discovery rate
+_LEFT_OUT = "not numeric; declare categories with --categorical"
+_FORMATS = {"mi": ".3f", "low": ".3f", "high": ".3f", "p_value": ".2g", "q_value": ".2g"}
+_HEADINGS = {"mi": "nats", "p_value": "p", "q_value": "q"}
 
 
 @app.command()
 def matrix(
-    file: File,
+    file: opt.File,
     x: Annotated[
-        str | None,
-        typer.Option(help="Columns: a,b,'gene_*'. By default all that are numbers or categories."),
+        str | None, Option(help="Columns, like a,b,'gene_*' (default: all numbers and categories).")
     ] = None,
     y: Annotated[
-        str | None, typer.Option(help="Columns to pair those of x with; by default each other.")
+        str | None, Option(help="Columns to pair with those of --x (default: those of --x).")
     ] = None,
-    categorical: Categorical = "",
-    groups: Groups = None,
-    order: Order = None,
+    categorical: opt.Categorical = "",
+    groups: opt.Groups = None,
+    order: opt.Order = None,
     out: Annotated[
-        Path, typer.Option(help="Folder for rows, table and figures; goes on where it was.")
+        Path, Option(help="Folder for table and figures. Pairs in it are not run again.")
     ] = Path("matrix"),
-    preset: Annotated[Preset, typer.Option(help="Recipe of each estimate.")] = Preset.QUICK,
+    preset: opt.Recipe = "quick",
     folds: Annotated[
-        int | None,
-        typer.Option(
-            min=2, help="Critics of each estimate; by default 5 below 2,000 rows, else 2."
-        ),
+        int | None, Option(min=2, help="Number of folds (default 5 below 2,000 rows, else 2).")
     ] = None,
-    seed: Seed = 0,
-    nan: Skip = Nan.RAISE,
-    jobs: Jobs = None,
-    cluster: Cluster = None,
-    as_json: Json = False,
+    seed: opt.Seed = 0,
+    nan: opt.Missing = opt.Nan.RAISE,
+    jobs: opt.Jobs = None,
+    cluster: opt.Cluster = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Estimate all pairs of columns of a file, with p-values adjusted for their number.
 
@@ -59,88 +57,79 @@ def matrix(
     deminat matrix visits.csv --groups patient
     """
     from ..data import files
+    from ..data.files.columns import format_names
 
-    with progress("pairs", kept=True) as share:
+    with progress("pairs", resumable=True) as report_share:
         apart = row_column_names(groups, order)
-        frame, xs, ys, left_out = files.read_columns(
-            file, x, y, categorical=categorical, apart=apart
-        )
-        _say_left_out(left_out)
-        about = {k: files.read_all(v) for k, v in row_columns(file, None, groups, order).items()}
-        from ..matrix import pairwise  # late: torch takes seconds
+        selected = files.read_columns(file, x, y, categorical=categorical, apart=apart)
+        frame, xs, ys, left_out = selected
+        if left_out:
+            say(f"columns left out: {format_names(left_out)} ({_LEFT_OUT})")
+        row_groups, row_order = map(files.read_all, row_columns(file, None, groups, order))
+        from ..matrix import pairwise  # late: imports torch
 
         out.mkdir(parents=True, exist_ok=True)
         result = pairwise(
             frame,
             xs,
             ys,
-            preset=preset.value,
+            preset=preset,
             folds=folds,
             seed=seed,
             nan=nan.value,
-            **about,
+            groups=row_groups,
+            order=row_order,
             store=out / "pairs.sqlite",
             n_jobs=jobs or -1,
             cluster=cluster,
-            progress=share,
+            progress=report_share,
         )
-    wrote = _write(result, out)
+    written = _write(result, out)
     if as_json:
-        typer.echo(json.dumps(result.table.to_dicts(), indent=2))
+        print_json(result.table.to_dicts())
     else:
-        table([_line(row) for row in result.table.sort("mi", descending=True).to_dicts()], False)
+        print_table([_line(row) for row in result.table.sort("mi", descending=True).to_dicts()])
     _say_warnings(result)
-    _say_found(result, f"wrote {wrote} in {out}")
+    _say_found(result, f"wrote {written} to {out}")
 
 
 def _say_warnings(result: "PairwiseResult") -> None:
-    """Say what the codes of the table mean, in the words of the first pair that has each."""
+    """Explain each warning code of the table, in the words of the first pair that has it."""
     codes = [set(codes.split()) for codes in result.table["warnings"]]
     for caution in result.warnings:
         count = sum(caution.code in own for own in codes)
-        say(f"warning of {count} of {len(codes)} pairs, here as of the first: {caution}")
+        say(f"warning for {count} of {len(codes)} pairs, quoted from the first: {caution}")
 
 
-def _say_found(result: "PairwiseResult", wrote: str) -> None:
-    """Say how many pairs depend on each other, and why some could not be estimated."""
+def _say_found(result: "PairwiseResult", written: str) -> None:
+    """Print the number of dependent pairs and the first error; exit with 2 if all failed."""
     failed = result.table["error"].filter(result.table["error"] != "")
     found, count = len(result.significant(_LEVEL)), len(result.table) - len(failed)
     if len(failed):
-        say(f"error: {len(failed)} of the pairs are not estimated, the first for this: {failed[0]}")
-    say(f"{found} of {count} pairs depend on each other (q <= {_LEVEL:g}); {wrote}")
+        say(f"error: {len(failed)} of {len(result.table)} pairs failed; the first: {failed[0]}")
+    say(f"{found} of {count} pairs are dependent (q <= {_LEVEL:g}); {written}")
     if not count:
         raise typer.Exit(2)
 
 
-def _say_left_out(names: list[str]) -> None:
-    from ..data.files.columns import format_names
-
-    if names:
-        left_out = format_names(names)
-        say(f"left out: {left_out} (not numbers; declare categories with --categorical)")
-
-
 def _line(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a pair as a line of a table."""
-    forms = {"mi": ".3f", "low": ".3f", "high": ".3f", "p_value": ".2g", "q_value": ".2g"}
-    shown = ("" if row[key] is None else f"{row[key]:{form}}" for key, form in forms.items())
-    numbers = dict(zip(("nats", "low", "high", "p", "q"), shown, strict=True))
-    return {
-        "x": row["x"],
-        "y": row["y"],
-        **numbers,
-        "warnings": _FAILED if row["error"] else row["warnings"],
+    """Return a pair as a line of the printed table."""
+    numbers = {
+        _HEADINGS.get(key, key): "" if row[key] is None else f"{row[key]:{form}}"
+        for key, form in _FORMATS.items()
     }
+    warnings = "not estimated" if row["error"] else row["warnings"]
+    return {"x": row["x"], "y": row["y"], **numbers, "warnings": warnings}
 
 
 def _write(result: "PairwiseResult", out: Path) -> str:
-    """Write the table and, where matplotlib is there, the figures; return their names."""
+    """Write the table and, if matplotlib is installed, the figures; return their names."""
     from ..runtime.atomic import write_atomically
 
     write_atomically(out / "pairs.parquet", result.table.write_parquet)
     write_atomically(out / "pairs.csv", result.table.write_csv)
     if find_spec("matplotlib") is None:
-        say("no figures without matplotlib: pip install matplotlib")
+        say("note: no figures, because matplotlib is missing: pip install matplotlib")
         return "pairs.parquet and pairs.csv"
     from ..report.plots import save_heat_map, save_network
 

@@ -1,13 +1,17 @@
-"""Options that several commands have, and the values that they take."""
+"""Options that several commands share, and the values they accept."""
 
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, BadParameter, Option
+
+from ..errors import printable
+from ..estimators.registry import METHODS, PRESETS
 
 __all__ = [
-    "UNTRAINED",
+    "Budget",
     "Categorical",
     "Cluster",
     "File",
@@ -17,115 +21,129 @@ __all__ = [
     "Json",
     "MaxRows",
     "Method",
+    "Missing",
     "Nan",
     "Order",
-    "Preset",
+    "Recipe",
     "Report",
     "Resume",
     "Save",
     "Seed",
-    "Skip",
     "Unit",
     "X",
     "Y",
     "YFile",
+    "one_of",
 ]
 
 
-class Method(StrEnum):
-    """Methods of the command line; a test keeps them equal to `METHODS`."""
+def one_of(names: Iterable[str]) -> Callable[[Any], Any]:
+    """Return a check that an option, or each of a repeated one, is one of some names."""
 
-    DEMI = "demi"
-    JSD = "jsd"
-    CCMI = "ccmi"
-    SMILE = "smile"
-    MINE = "mine"
-    NWJ = "nwj"
-    INFONCE = "infonce"
-    GM = "gm"
-    KSG = "ksg"
-    GAUSSIAN = "gaussian"
-    COPULA = "copula"
+    def check(value: Any) -> Any:
+        given = value if isinstance(value, list) else [value]
+        wrong = [name for name in given if name is not None and name not in names]
+        if wrong:
+            raise BadParameter(f"'{printable(wrong[0])}' is not one of {', '.join(names)}.")
+        return value
 
-
-UNTRAINED = Method.KSG, Method.GAUSSIAN, Method.COPULA
-
-
-class Preset(StrEnum):
-    """Presets of the command line."""
-
-    AUTO = "auto"
-    QUICK = "quick"
-    PAPER = "paper"
+    return check
 
 
 class Unit(StrEnum):
-    """Units of the command line."""
+    """Units of the answer."""
 
     NATS = "nats"
     BITS = "bits"
 
 
 class Nan(StrEnum):
-    """What to do with missing values."""
+    """Treatment of rows with missing values."""
 
     RAISE = "raise"
     OMIT = "omit"
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        envvar="DEMINAT_JOBS",
-        help="Processes to use, by default one for each core; the answer does not depend on it.",
-    ),
+File = Annotated[
+    Path, Argument(help="A CSV, TXT, Parquet, NPY, NPZ or HDF5 file, or a folder of NPY files.")
 ]
-Cluster = Annotated[
-    str | None, typer.Option(help="Address of a Dask scheduler to use: tcp://host:8786.")
-]
-
-File = Annotated[Path, typer.Argument(help="CSV, TXT, Parquet, NPY, NPZ, HDF5; a folder of NPY.")]
-YFile = Annotated[Path | None, typer.Argument(help="A second file, of y alone.")]
+YFile = Annotated[Path | None, Argument(help="File of y; the first file is then x as a whole.")]
 X = Annotated[
     str | None,
-    typer.Option(
-        help="Columns of x: names, gene_*, numbers from 0, as a,b,c. Of NPZ, HDF5: an array, x."
+    Option(
+        help="Columns of x, separated by commas: names, patterns such as 'gene_*', or numbers from "
+        "0. In NPZ and HDF5 files: one array (default x)."
     ),
 ]
-Y = Annotated[str | None, typer.Option(help="Columns of y. Of NPZ and HDF5: an array, y.")]
-Categorical = Annotated[str, typer.Option(help="Columns that are categories: a,b.")]
-Folds = Annotated[
-    int,
-    typer.Option(help="Number of critics, each trained without the pairs it scores."),
+Y = Annotated[
+    str | None, Option(help="Columns of y, like --x. In NPZ and HDF5 files: one array (default y).")
 ]
 Given = Annotated[
-    str | None,
-    typer.Option(help="Columns that are known already: what x tells about y beyond these."),
+    str | None, Option(help="Columns of z, like --x: how much x tells about y beyond z.")
 ]
+Categorical = Annotated[str, Option(help="Columns that are categories, separated by commas.")]
 Groups = Annotated[
     str | None,
-    typer.Option(help="One column whose equal values belong together, such as a subject's."),
+    Option(
+        help="Column that names the group of each row, such as a subject. Rows of one group are "
+        "never split between training and scoring, nor used as unpaired samples of each other."
+    ),
 ]
 Order = Annotated[
     str | None,
-    typer.Option(
-        help="Column of times: numbers or ISO 8601; 'rows' if rows are in the order of time, "
-        "'none' if their order means nothing."
+    Option(
+        help="Column of times: numbers or ISO 8601 dates. 'rows' if the rows are in time order. "
+        "'none' if their order means nothing: similarity of adjacent rows is then ignored."
     ),
 ]
 MaxRows = Annotated[
     int | None,
-    typer.Option(min=1, help="Draw so many of more rows; 200000, fewer of over 671 values each."),
+    Option(
+        min=1,
+        help="Use at most this many rows, sampled at random (default 200,000; fewer for very wide "
+        "rows).",
+    ),
 ]
-Report = Annotated[
-    Path | None, typer.Option(help="Write a report to this .html file: one page, no network.")
+Missing = Annotated[Nan, Option("--nan", help="Refuse rows with NaN or inf, or omit them.")]
+Method = Annotated[
+    list[str] | None,
+    Option(
+        metavar=f"[{'|'.join(METHODS)}]",
+        callback=one_of(METHODS),
+        help="Method (default demi). Repeat the option to compare several.",
+    ),
 ]
+Recipe = Annotated[
+    str,
+    Option(
+        metavar=f"[{'|'.join(PRESETS)}]",
+        callback=one_of(PRESETS),
+        help="Recipe of trained methods: auto is the most accurate, quick takes about a tenth of "
+        "the time, paper is the paper's.",
+    ),
+]
+Folds = Annotated[
+    int, Option(help="Number of folds, at least 2. Critics never score rows they were trained on.")
+]
+Seed = Annotated[int, Option(min=0, help="Random seed. The same seed gives the same answer.")]
+Budget = Annotated[
+    float | None,
+    Option(help="Time limit in seconds (default none). Less time gives a less accurate answer."),
+]
+Jobs = Annotated[
+    int | None,
+    Option(
+        min=1,
+        envvar="DEMINAT_JOBS",
+        help="Number of processes (default one per core). The answer does not depend on it.",
+    ),
+]
+Cluster = Annotated[
+    str | None, Option(help="Dask scheduler to use instead of processes, such as tcp://host:8786.")
+]
+Report = Annotated[Path | None, Option(help="Write an offline report to this .html file.")]
 Save = Annotated[
-    Path | None,
-    typer.Option(help="Keep the run in this folder, for deminat score and deminat.load."),
+    Path | None, Option(help="Save the run in this folder, for deminat score and deminat.load.")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on where a run with --save ended.")]
-Seed = Annotated[int, typer.Option(min=0, help="One seed gives one answer.")]
-Skip = Annotated[Nan, typer.Option("--nan", help="Refuse missing x or y, or omit their pairs.")]
+Resume = Annotated[bool, Option("--resume", help="Continue the run in the --save folder.")]
+Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]

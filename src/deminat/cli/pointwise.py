@@ -1,13 +1,16 @@
-"""Which rows carry the information: `--pointwise` and `--figure`."""
+"""`--pointwise` and `--figure` of `deminat estimate`: the contribution of each row.
 
-from importlib.util import find_spec
+The mutual information is the mean log ratio of the rows, so each row has its own contribution.
+"""
+
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from ..errors import DataError, printable
-from .console import say
+from ..errors import printable
+from .console import format_path, say
+from .inputs import check_installed
 from .options import Unit
 
 if TYPE_CHECKING:
@@ -15,29 +18,33 @@ if TYPE_CHECKING:
 
 __all__ = ["Figure", "Pointwise", "check_paths", "write_pointwise"]
 
-_LONGEST = 300  # characters of a path on the screen
-_FEW = 20  # columns that are read again to be told
-_DRAWN = (".png", ".svg", ".pdf")
+_MAX_COLUMNS = 20  # of x and y together that are written beside the contributions
+_FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 Pointwise = Annotated[
-    Path | None, typer.Option(help="Write the nats of each row to this .parquet or .csv file.")
+    Path | None,
+    Option(help="Write the nats that each row contributes to this .parquet or .csv file."),
 ]
 Figure = Annotated[
-    Path | None, typer.Option(help="Draw which pairs carry the information: .png, .svg or .pdf.")
+    Path | None, Option(help="Draw the contribution of each row to this .png, .svg or .pdf.")
 ]
 
 
-def check_paths(pointwise: Path | None, figure: Path | None) -> None:
-    """Refuse at once, not after minutes of work, what cannot be written."""
-    from ..report.pointwise import check_path
-    from ..runtime.atomic import check_writable
+def check_paths(report: Path | None, pointwise: Path | None, figure: Path | None) -> None:
+    """Refuse output files that cannot be written, before the work starts."""
+    if report is not None:
+        from ..report import check_path
 
+        check_path(report)
     if pointwise is not None:
-        check_path(pointwise)
+        from ..report.pointwise import check_path as check_table_path
+
+        check_table_path(pointwise)
     if figure is not None:
-        check_writable(figure, _DRAWN, "a figure")
-        if find_spec("matplotlib") is None:
-            raise DataError("a figure needs matplotlib: pip install 'deminat[plot]'")
+        from ..runtime.atomic import check_writable
+
+        check_writable(figure, _FIGURE_SUFFIXES, "a figure")
+        check_installed("matplotlib", "a figure")
 
 
 def write_pointwise(
@@ -47,22 +54,22 @@ def write_pointwise(
     figure: Path | None,
     unit: Unit,
 ) -> None:
-    """Write the rows and their nats, and draw them, where asked."""
+    """Write the table and the figure of contributions, where a path is given."""
     if pointwise is None and figure is None:
         return
-    told = _told(sides, results[0].rows)
+    values = _values(sides, results[0].rows)
     if pointwise is not None:
         from ..report.pointwise import save, table
 
-        save(pointwise, table(results, told))
-        say(f"pointwise: {printable(pointwise, _LONGEST)}{_carried(results[0], unit)}")
+        save(pointwise, table(results, values))
+        say(f"wrote pointwise table: {format_path(pointwise)}{_summary(results[0], unit)}")
     if figure is not None:
-        _draw(figure, results[0], told)
-        say(f"figure: {printable(figure, _LONGEST)}")
+        _draw(figure, results[0], values)
+        say(f"wrote figure: {format_path(figure)}")
 
 
-def _carried(result: "MIResult", unit: Unit) -> str:
-    """Return which rows carry the information, in words."""
+def _summary(result: "MIResult", unit: Unit) -> str:
+    """Return which rows contribute most, in words."""
     if result.half is None:
         return ""
     from ..results import nats_to
@@ -74,15 +81,15 @@ def _carried(result: "MIResult", unit: Unit) -> str:
     )
 
 
-def _told(sides: tuple[Any, Any], rows: Any) -> list[Any]:
-    """Return both sides of some rows, if they have few columns."""
+def _values(sides: tuple[Any, Any], rows: Any) -> list[Any]:
+    """Return both sides of the rows; an empty list if they have too many columns."""
     import numpy as np
     import polars as pl
 
     from ..data.files.sources import Columns
     from ..data.source import take_rows, width
 
-    if sum(map(width, sides)) > _FEW:
+    if sum(map(width, sides)) > _MAX_COLUMNS:
         return []
     found = []
     for side in sides:
@@ -93,13 +100,13 @@ def _told(sides: tuple[Any, Any], rows: Any) -> list[Any]:
     return found
 
 
-def _draw(path: Path, result: "MIResult", told: list[Any]) -> None:
-    """Draw the pairs, if each is two numbers, and what they carry."""
+def _draw(path: Path, result: "MIResult", values: list[Any]) -> None:
+    """Draw the contributions, in the plane of x and y if each is one number."""
     from ..report.plots import save_information
     from ..report.pointwise import table
     from ..runtime.atomic import write_atomically
 
-    frame = table([result], told)
+    frame = table([result], values)
     names = frame.columns[1:-1]
     numeric = len(names) == 2 and all(frame[name].dtype.is_numeric() for name in names)
     pair = (frame[names[0]].to_numpy(), frame[names[1]].to_numpy()) if numeric else None

@@ -1,4 +1,4 @@
-"""Runs that are kept: where, how they go on after an interruption, and what is left in the end."""
+"""Saved runs: the folder of `--save`, resuming after an interruption, and the command to do so."""
 
 import shlex
 import shutil
@@ -9,69 +9,60 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..errors import DataError, printable
+from ..errors import DataError
 from ..persistence.folders import CHECKPOINT, FOLDS
-from .console import interruptible, say
+from .console import format_path, interruptible, say
 
 if TYPE_CHECKING:
     from ..results import MIResult
 
-__all__ = ["check_save_folder", "command_line", "resumable_run", "save_finished"]
-
-_LONGEST = 300  # characters of a path on the screen
+__all__ = ["command_line", "resumable_run", "save_finished"]
 
 
 @contextmanager
 def resumable_run(
     context: typer.Context, save: Path | None, resume: bool, methods: Sequence[str]
 ) -> Iterator[Path | None]:
-    """Give the folder for finished folds of a run; when interrupted, tell how it goes on."""
+    """Yield the folder for finished folds; when interrupted, print the command to resume."""
     if save is None:
         if resume:
-            raise DataError("--resume goes on with a run that --save keeps: name its folder")
+            raise DataError("--resume needs the folder of the run: name it with --save")
         yield None
         return
     if len(methods) > 1:
-        raise DataError("--save keeps the answer of one method: give --method once")
+        raise DataError("--save stores the result of one method: give --method once")
     folder = save / CHECKPOINT
     if folder.exists() and not resume:
         raise DataError(
-            f"{printable(save, _LONGEST)} holds an unfinished run: add --resume to go on with it, "
-            f"or delete {printable(folder, _LONGEST)} to begin anew"
+            f"{format_path(save)} holds an unfinished run: add --resume to continue it, "
+            f"or delete {format_path(folder)} to start over"
         )
     if not folder.exists() and (save / FOLDS).exists():
         if not resume:
             raise DataError(
-                f"{printable(save, _LONGEST)} holds a finished run: add --resume for its answer, "
+                f"{format_path(save)} holds a finished run: add --resume for its result, "
                 "choose another folder, or delete it"
             )
-        folder = save / FOLDS  # which then takes no training
+        folder = save / FOLDS  # nothing is left to train
 
-    def tell() -> None:
-        again = command_line(context)
-        say(f"to go on: {again if resume else f'{again} --resume'}")
+    def report() -> None:
+        say(f"to resume: {command_line(context)}{'' if resume else ' --resume'}")
 
-    with interruptible(tell):
+    with interruptible(report):
         yield folder
 
 
-def check_save_folder(save: Path | None) -> None:
-    """Refuse a folder that holds something else before any work is done."""
-    if save is not None:
-        check_save_folder(save)
-
-
 def save_finished(result: "MIResult", save: Path) -> None:
-    """Save a result; its folds are kept, so that the same question is answered at once."""
+    """Save a result with its folds, so that the same command with --resume trains nothing."""
     result.save(save)
     if (save / CHECKPOINT).exists():
         shutil.rmtree(save / FOLDS, ignore_errors=True)
         (save / CHECKPOINT).rename(save / FOLDS)
-    say(f"saved: {printable(save, _LONGEST)}")
+    say(f"saved run: {format_path(save)}")
 
 
 def command_line(context: typer.Context) -> str:
-    """Return the command that is running, quoted for a shell; what was left out stays out."""
+    """Return the running command, quoted for a shell, with the options the user gave."""
     arguments, options = [], []
     for parameter in context.command.params:
         name = parameter.name or ""
@@ -82,10 +73,8 @@ def command_line(context: typer.Context) -> str:
             arguments.append(str(context.params[name]))
         else:
             options += _words(parameter.opts[0], context.params[name])
-    if any(word.startswith("-") for word in arguments):
-        words = [*options, "--", *arguments]
-    else:
-        words = [*arguments, *options]
+    dashed = any(word.startswith("-") for word in arguments)
+    words = [*options, "--", *arguments] if dashed else [*arguments, *options]
     return shlex.join(["deminat", context.info_name or "", *words])
 
 

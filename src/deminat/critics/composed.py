@@ -1,118 +1,129 @@
-"""Critics made of others: a baseline plus networks."""
+"""Critics made of others: a baseline in closed form, and networks added to it.
+
+These take `Features`; plain networks take tensors.
+"""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["BaselineCritic", "ClosedForm", "StagedCritic", "SumCritic"]
+from .features import Features
+
+__all__ = ["BaselineCritic", "ClosedForm", "ColumnCritic", "StagedCritic", "SumCritic"]
 
 
 class BaselineCritic(nn.Module):
-    """A critic added to a start in closed form, whose halves are the last columns of x and y.
+    """A critic added to a baseline.
 
     Args:
-        critic: What learns the rest; it sees the other columns.
-        columns: How many columns a side belong to the start.
+        critic: Learns what the baseline misses.
     """
 
-    def __init__(self, critic: nn.Module, columns: int):
+    def __init__(self, critic: nn.Module):
         super().__init__()
-        self.critic, self.columns = critic, columns
+        self.critic = critic
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return scores (n,) of pairs x (n, d), y (n, d')."""
-        (x, left), (y, right) = self._parts(x), self._parts(y)
-        learnt: Tensor = self.critic(x, y)
-        return learnt + (left * right).sum(dim=1)
+    def forward(self, x: Features, y: Features) -> Tensor:
+        """Return scores (n,) of pairs."""
+        learnt: Tensor = self.critic(x.seen, y.seen)
+        return learnt + (x.baseline * y.baseline).sum(dim=1)
+
+    def left(self, x: Features) -> Tensor:
+        """Return the left factors of critic and baseline, side by side, of a separable critic."""
+        return torch.cat([self.critic.left(x.seen), x.baseline], dim=1)  # type: ignore[operator]
+
+    def right(self, y: Features) -> Tensor:
+        """Return the right factors of critic and baseline, side by side, of a separable critic."""
+        return torch.cat([self.critic.right(y.seen), y.baseline], dim=1)  # type: ignore[operator]
+
+
+class ColumnCritic(nn.Module):
+    """A separable critic that sees some of the columns.
+
+    Args:
+        critic: Separable.
+        x_columns: (k,) columns of x that it sees.
+        y_columns: (k',) columns of y.
+    """
+
+    x_columns: Tensor
+    y_columns: Tensor
+
+    def __init__(self, critic: nn.Module, x_columns: Tensor, y_columns: Tensor):
+        super().__init__()
+        self.critic = critic
+        self.register_buffer("x_columns", x_columns)
+        self.register_buffer("y_columns", y_columns)
 
     def left(self, x: Tensor) -> Tensor:
-        """Return the left halves of critic and start, side by side, if the critic has one."""
-        x, known = self._parts(x)
-        return torch.cat([self.critic.left(x), known], dim=1)  # type: ignore[operator]
+        """Return (n, r) of x (n, d)."""
+        found: Tensor = self.critic.left(x[:, self.x_columns])  # type: ignore[operator]
+        return found
 
     def right(self, y: Tensor) -> Tensor:
-        """Return the right halves of critic and start, side by side, if the critic has one."""
-        y, known = self._parts(y)
-        return torch.cat([self.critic.right(y), known], dim=1)  # type: ignore[operator]
-
-    def _parts(self, a: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what the critic sees and the halves of the start."""
-        seen = a.shape[1] - self.columns
-        return a[:, :seen], a[:, seen:]
+        """Return (n, r) of y (n, d')."""
+        found: Tensor = self.critic.right(y[:, self.y_columns])  # type: ignore[operator]
+        return found
 
 
 class StagedCritic(nn.Module):
-    """Separable critics added up, each with its own columns, and a start in closed form.
+    """A baseline and separable critics, added up.
 
     Args:
-        critics: The stages.
-        x_columns: (number of columns,) of x that each stage sees.
-        y_columns: The same of y.
-        columns: How many of the last columns a side belong to the start.
+        critics: The stages, a `ColumnCritic` each.
     """
 
-    def __init__(
-        self,
-        critics: Sequence[nn.Module],
-        x_columns: Sequence[Tensor],
-        y_columns: Sequence[Tensor],
-        columns: int,
-    ):
+    def __init__(self, critics: Sequence[nn.Module]):
         super().__init__()
         self.critics = nn.ModuleList(critics)
-        self.x_columns, self.y_columns, self.columns = list(x_columns), list(y_columns), columns
 
-    def left(self, x: Tensor) -> Tensor:
-        """Return the left halves of all stages and of the start, side by side."""
-        seen = zip(self.critics, self.x_columns, strict=True)
-        halves = [critic.left(x[:, columns]) for critic, columns in seen]  # type: ignore[operator]
-        return torch.cat([*halves, x[:, x.shape[1] - self.columns :]], dim=1)
+    def left(self, x: Features) -> Tensor:
+        """Return the left factors of all stages and of the baseline, side by side."""
+        factors = [critic.left(x.seen) for critic in self.critics]  # type: ignore[operator]
+        return torch.cat([*factors, x.baseline], dim=1)
 
-    def right(self, y: Tensor) -> Tensor:
-        """Return the right halves of all stages and of the start, side by side."""
-        seen = zip(self.critics, self.y_columns, strict=True)
-        halves = [critic.right(y[:, columns]) for critic, columns in seen]  # type: ignore[operator]
-        return torch.cat([*halves, y[:, y.shape[1] - self.columns :]], dim=1)
+    def right(self, y: Features) -> Tensor:
+        """Return the right factors of all stages and of the baseline, side by side."""
+        factors = [critic.right(y.seen) for critic in self.critics]  # type: ignore[operator]
+        return torch.cat([*factors, y.baseline], dim=1)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return scores (n,) of pairs x (n, d), y (n, d')."""
+    def forward(self, x: Features, y: Features) -> Tensor:
+        """Return scores (n,) of pairs."""
         return (self.left(x) * self.right(y)).sum(dim=1)
 
 
 class SumCritic(nn.Module):
-    """Staged critics and one that concatenates, added up.
+    """A staged critic and one that concatenates x and y, added up.
 
     Args:
-        staged: Separable ones, with their start.
-        concat: Sees all columns but those of the start.
+        staged: Includes the baseline.
+        concat: Sees all columns.
     """
 
     def __init__(self, staged: StagedCritic, concat: nn.Module):
         super().__init__()
         self.staged, self.concat = staged, concat
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return scores (n,) of pairs x (n, d), y (n, d')."""
-        c = self.staged.columns
-        learnt: Tensor = self.concat(x[:, : x.shape[1] - c], y[:, : y.shape[1] - c])
+    def forward(self, x: Features, y: Features) -> Tensor:
+        """Return scores (n,) of pairs."""
+        learnt: Tensor = self.concat(x.seen, y.seen)
         known: Tensor = self.staged(x, y)
         return learnt + known
 
 
 class ClosedForm(nn.Module):
-    """A start alone, of several components, whose halves are the last columns of x and y.
+    """A baseline alone.
 
     Args:
-        components: How many terms are added up.
-        columns: How many columns a side belong to the start.
+        components: How many terms its sum has.
     """
 
-    def __init__(self, components: int, columns: int):
+    def __init__(self, components: int):
         super().__init__()
-        self.components, self.columns = components, columns
+        self.components = components
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return scores (n,) of pairs x (n, d), y (n, d')."""
-        products = x[:, -self.columns :] * y[:, -self.columns :]
+    def forward(self, x: Features, y: Features) -> Tensor:
+        """Return scores (n,) of pairs."""
+        products = x.baseline * y.baseline
         return products.view(len(x), self.components, -1).sum(dim=2).logsumexp(dim=1)

@@ -13,11 +13,25 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-__all__ = ["FEW_INPUTS", "ConvCritic", "CriticFactory", "MLPCritic", "SeparableCritic"]
+__all__ = [
+    "FEW_INPUTS",
+    "ConvCritic",
+    "CriticFactory",
+    "MLPCritic",
+    "SeparableCritic",
+    "build_critic",
+]
 
 Shape = tuple[int, ...]
 CriticFactory = Callable[[Shape, Shape], nn.Module]
 FEW_INPUTS = 5  # a side, as one column has with its views: narrow networks suffice
+
+
+def build_critic(factory: CriticFactory, x_shape: Shape, y_shape: Shape) -> nn.Module:
+    """Return the critic of a constructor; it remembers its shapes, by which it can be loaded."""
+    critic = factory(x_shape, y_shape)
+    critic.shapes = x_shape, y_shape  # type: ignore[assignment]
+    return critic
 
 
 class MLPCritic(nn.Module):
@@ -41,10 +55,10 @@ class MLPCritic(nn.Module):
 
 
 class SeparableCritic(nn.Module):
-    r"""$f(x, y) = \langle u(x), v(y) \rangle + a(x) + b(y) + c$, silent at the start.
+    r"""$f(x, y) = \langle u(x), v(y) \rangle + a(x) + b(y) + c$, zero before training.
 
     The last layer of the x side starts at zero, so the untrained critic says that x and y are
-    independent and learning may stop right there.
+    independent, and early stopping may return to it.
 
     Args:
         x_shape: Shape of one x; flattened.

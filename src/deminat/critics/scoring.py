@@ -1,12 +1,14 @@
-"""Scores of pairs by any critic: of a batch, of held-out pairs, of all pairs."""
+"""Scores of pairs by any critic: of a batch, of held-out pairs, of all pairs of a batch."""
 
+from collections.abc import Iterator
 from typing import Protocol, TypeGuard
 
 import torch
 from torch import Tensor, nn
 
 from ..data.pairs import Batch
-from .composed import BaselineCritic
+from .composed import BaselineCritic, ClosedForm, StagedCritic, SumCritic
+from .features import Features, Inputs, select_rows
 
 __all__ = [
     "all_pairs",
@@ -17,13 +19,14 @@ __all__ = [
     "split_table",
 ]
 
+_TAKES_FEATURES = BaselineCritic, ClosedForm, StagedCritic, SumCritic
 _TABLE = 8  # rows a partner up to which all scores are cheaper than the few that are wanted
 _ROWS_AT_ONCE = 1 << 12  # of a forward pass without gradient: bounds its memory
 
 
 class _Separable(Protocol):
-    def left(self, x: Tensor) -> Tensor: ...
-    def right(self, y: Tensor) -> Tensor: ...
+    def left(self, x: Inputs) -> Tensor: ...
+    def right(self, y: Inputs) -> Tensor: ...
 
 
 def is_separable(critic: object) -> TypeGuard[_Separable]:
@@ -33,55 +36,45 @@ def is_separable(critic: object) -> TypeGuard[_Separable]:
     return all(callable(getattr(type(critic), side, None)) for side in ("left", "right"))
 
 
-def batch_scores(critic: nn.Module, x: Tensor, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+def batch_scores(critic: nn.Module, x: Inputs, y: Inputs, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the scores of a batch of rows of x and y: joint (b,) and product (c, k)."""
     if batch.partners is None:
         return all_pairs(critic, x[batch.joint], y[batch.joint])
     k, b = batch.partners.shape[1], len(batch.joint)
     x_rows, y_rows = batch.rows()
-    scores = _scored(critic, x.index_select(0, x_rows), y.index_select(0, y_rows))
+    scores = _scored(critic, select_rows(x, x_rows), select_rows(y, y_rows))
     joint, product = torch.split(scores, [b, len(scores) - b])  # one node of the graph, not two
     return joint, product.view(-1, k)
 
 
 @torch.no_grad()
-def joint_scores(critic: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+def joint_scores(critic: nn.Module, x: Inputs, y: Inputs) -> Tensor:
     """Return the scores (n,) of pairs, without gradient, in tiles."""
-    tiles = zip(torch.split(x, _ROWS_AT_ONCE), torch.split(y, _ROWS_AT_ONCE), strict=True)
-    return torch.cat([_scored(critic, a, b) for a, b in tiles])
+    return torch.cat([_scored(critic, x[rows], y[rows]) for rows in _tiles(len(x))])
 
 
 @torch.no_grad()
-def product_scores(critic: nn.Module, x: Tensor, y: Tensor, partners: Tensor) -> Tensor:
+def product_scores(critic: nn.Module, x: Inputs, y: Inputs, partners: Tensor) -> Tensor:
     """Return the scores (n, k) of each x with k other rows of y, without gradient, in tiles."""
     if not is_separable(critic):
         return torch.stack([joint_scores(critic, x, y[rows]) for rows in partners.T], dim=1)
-    u = torch.cat([critic.left(tile) for tile in torch.split(x, _ROWS_AT_ONCE)])
-    v = torch.cat([critic.right(tile) for tile in torch.split(y, _ROWS_AT_ONCE)])
+    u = torch.cat([critic.left(_as_accepted(critic, x[rows])) for rows in _tiles(len(x))])
+    v = torch.cat([critic.right(_as_accepted(critic, y[rows])) for rows in _tiles(len(y))])
     if len(x) < _TABLE * partners.shape[1]:
-        tiles = zip(
-            torch.split(u, _ROWS_AT_ONCE), torch.split(partners, _ROWS_AT_ONCE), strict=True
-        )
-        return torch.cat([(a @ v.T).gather(1, rows) for a, rows in tiles])
+        tiles = _tiles(len(x))
+        return torch.cat([(u[rows] @ v.T).gather(1, partners[rows]) for rows in tiles])
     return torch.stack([(u * v[rows]).sum(dim=1) for rows in partners.T], dim=1)
 
 
-def _scored(critic: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """Return what a critic says of pairs; a user's own may have the wrong shape."""
-    scores: Tensor = critic(x, y)
-    if scores.shape != (len(x),):
-        raise ValueError(f"a critic must return scores of shape ({len(x)},), got {scores.shape}")
-    return scores
-
-
-def all_pairs(critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def all_pairs(critic: nn.Module, x: Inputs, y: Inputs) -> tuple[Tensor, Tensor]:
     """Return the n joint scores and the (n, n - 1) others of a batch."""
     n = len(x)
     if is_separable(critic):
-        table = critic.left(x) @ critic.right(y).T
+        left, right = critic.left(_as_accepted(critic, x)), critic.right(_as_accepted(critic, y))
+        table = left @ right.T
     else:
         rows = torch.arange(n)
-        table = critic(x[rows.repeat_interleave(n)], y[rows.repeat(n)]).view(n, n)
+        table = _scored(critic, x[rows.repeat_interleave(n)], y[rows.repeat(n)]).view(n, n)
     return split_table(table)
 
 
@@ -97,3 +90,20 @@ def split_table(table: Tensor) -> tuple[Tensor, Tensor]:
     if a < n:
         others = torch.cat([others.flatten(0, 1), flat[end:]])
     return table.diagonal().movedim(-1, 0), others.reshape(a, n - 1, *table.shape[2:])
+
+
+def _scored(critic: nn.Module, x: Inputs, y: Inputs) -> Tensor:
+    """Return the scores of pairs; check their shape, since the critic may be a user's own."""
+    scores: Tensor = critic(_as_accepted(critic, x), _as_accepted(critic, y))
+    if scores.shape != (len(x),):
+        raise ValueError(f"a critic must return scores of shape ({len(x)},), got {scores.shape}")
+    return scores
+
+
+def _as_accepted(critic: object, a: Inputs) -> Inputs:
+    """Return features for critics made of others, and the inputs of networks for plain ones."""
+    return a.seen if isinstance(a, Features) and not isinstance(critic, _TAKES_FEATURES) else a
+
+
+def _tiles(n: int) -> Iterator[slice]:
+    return (slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE))

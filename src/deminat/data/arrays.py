@@ -1,10 +1,9 @@
-"""Arrays, tensors, frames, series and lists -> float64 arrays of n rows, with names of columns.
+"""Convert arrays, tensors, frames, series and lists to float64 arrays with names of columns.
 
-Nothing is cast in place, and nothing that is no number becomes one by accident: strings, sparse
-matrices, complex numbers and integers beyond 2**53 are errors that say what to do. Declared
-categories become a column of zeros and ones for each level. Arrays that are mapped from a file are
-copied block by block, and what was looked at is given back: a map that is read from end to end
-would otherwise count as memory from end to end.
+Nothing is cast in place, and only numbers become numbers: strings, sparse matrices, complex numbers
+and integers beyond 2**53 are errors that say what to do. Categories become a column of zeros and
+ones for each level. Arrays that are mapped from a file are copied block by block, and the pages of
+each block are released: otherwise the whole file would count as memory in use.
 """
 
 import mmap
@@ -18,20 +17,20 @@ from ..errors import DataError, printable
 
 __all__ = ["BLOCK", "as_column", "as_rows", "as_times", "columns_of", "gather"]
 
-BLOCK = 1 << 24  # bytes of a file that are looked at together
+BLOCK = 1 << 24  # bytes of a mapped file that are in memory together
+_LARGEST_INTEGER = 2**53  # that float64 holds exactly
+_LABELS = nw.Categorical, nw.Enum
 
 
 def as_rows(value: Any, side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Return a float64 array (n, ...) and the names of its columns."""
     try:
-        frame = nw.from_native(value, pass_through=True, eager_only=True, allow_series=True)
+        frame = _as_frame(value)
     except nw.exceptions.NarwhalsError as error:
         raise DataError(f"{side} cannot be read: {printable(error, 200)}") from error
-    if isinstance(frame, nw.Series):
-        frame = frame.to_frame()
-    if isinstance(frame, nw.DataFrame):
+    if frame is not None:
         return _from_frame(frame, side)
-    array = _numeric(_plain(value, side), side)
+    array = _numeric(_as_array(value, side), side)
     if array.ndim == 0:
         raise DataError(f"{side} is a single value; pass one value per observation")
     if array.ndim == 1:
@@ -44,7 +43,77 @@ def as_rows(value: Any, side: str) -> tuple[NDArray[np.float64], tuple[str, ...]
     return array, tuple(f"column {j}" for j in range(array.shape[1]))
 
 
-def _plain(value: Any, side: str) -> NDArray[Any]:
+def columns_of(value: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the columns of a frame or series, and of the categorical ones."""
+    frame = _as_frame(value)
+    if frame is None:
+        return (), ()
+    names = tuple(map(str, frame.columns))
+    return names, tuple(str(n) for n, dtype in frame.schema.items() if isinstance(dtype, _LABELS))
+
+
+def as_column(value: Any, keep: NDArray[np.bool_], name: str) -> NDArray[Any]:
+    """Return one value for each row in `keep`."""
+    column = _as_values(value)
+    if column.shape != keep.shape:
+        raise DataError(
+            f"{name} has shape {column.shape}; pass one value for each of the {len(keep)} rows"
+        )
+    return np.asarray(column[keep])
+
+
+def as_times(value: Any) -> NDArray[Any]:
+    """Return times (n,), numbers or dates; refuse missing times and other values."""
+    times = _as_values(value)
+    if times.dtype.kind in "OSU":
+        try:
+            times = np.asarray(times, dtype="datetime64[us]")
+        except (ValueError, TypeError):
+            raise DataError(
+                "order must be numbers, or times such as 2024-05-31T12:30:00, or True if rows are "
+                f"in order; got {printable(repr(times[0]))}"
+            ) from None
+    missing = int((times != times).sum())
+    if missing:
+        raise DataError(f"order is missing in {missing} of {len(times)} rows: fill it in")
+    return times
+
+
+def gather(
+    array: NDArray[Any], rows: NDArray[np.int64] | None = None, columns: list[int] | None = None
+) -> NDArray[Any]:
+    """Return some rows, in rising order, and some columns of an array, in memory; None for all."""
+    mapped = _mapped(array)
+    numbers = np.arange(len(array)) if rows is None else rows
+    shape = array.shape[1:] if columns is None else (len(columns),)
+    found = np.empty((len(numbers), *shape), array.dtype)
+    step = max(1, BLOCK // max(1, array.nbytes // max(1, len(array))))
+    ends = np.searchsorted(numbers, np.arange(step, len(array) + step, step))
+    for start, end in zip([0, *ends[:-1]], ends, strict=True):
+        if end > start:
+            part = array[numbers[start:end]]
+            found[start:end] = part if columns is None else part[:, columns]
+            if mapped is not None:
+                mapped.madvise(mmap.MADV_DONTNEED)
+    return found
+
+
+def _as_frame(value: Any) -> nw.DataFrame[Any] | None:
+    """Return a frame or series as a frame, anything else as None."""
+    frame = nw.from_native(value, pass_through=True, eager_only=True, allow_series=True)
+    if isinstance(frame, nw.Series):
+        frame = frame.to_frame()
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _as_values(value: Any) -> NDArray[Any]:
+    """Return a series, list or array as an array."""
+    series = nw.from_native(value, pass_through=True, allow_series=True)
+    return series.to_numpy() if isinstance(series, nw.Series) else np.asarray(value)
+
+
+def _as_array(value: Any, side: str) -> NDArray[Any]:
+    """Return tensors, masked arrays, lists and arrays as an array of any type."""
     if hasattr(value, "collect") and hasattr(value, "lazy"):
         raise DataError(f"{side} is a lazy frame, which has no values yet; pass {side}.collect()")
     if value is None:
@@ -65,47 +134,30 @@ def _plain(value: Any, side: str) -> NDArray[Any]:
         raise DataError(f"{side} is not an array: its rows differ in length") from error
 
 
-def gather(
-    array: NDArray[Any], rows: NDArray[np.int64] | None = None, columns: list[int] | None = None
-) -> NDArray[Any]:
-    """Return some rows, in rising order, or all, and some columns of an array, in memory."""
-    memory = _mapped(array)
-    numbers = np.arange(len(array)) if rows is None else rows
-    shape = array.shape[1:] if columns is None else (len(columns),)
-    found = np.empty((len(numbers), *shape), array.dtype)
-    step = max(1, BLOCK // max(1, array.nbytes // max(1, len(array))))
-    ends = np.searchsorted(numbers, np.arange(step, len(array) + step, step))
-    for start, end in zip([0, *ends[:-1]], ends, strict=True):
-        if end > start:
-            part = array[numbers[start:end]]
-            found[start:end] = part if columns is None else part[:, columns]
-            if memory is not None:
-                memory.madvise(mmap.MADV_DONTNEED)
-    return found
-
-
 def _mapped(array: Any) -> mmap.mmap | None:
-    """Return the map of a file that an array looks into, if its pages may be given back."""
+    """Return the memory map behind an array, if its pages may be released."""
     while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
         array = array.base
-    # Of a private copy ("c"), changes would be lost.
+    # A private copy ("c") would lose its changes.
     if not isinstance(array, np.memmap) or array.mode == "c" or not hasattr(mmap, "MADV_DONTNEED"):
         return None
-    found = array._mmap  # type: ignore[attr-defined]
-    return found if isinstance(found, mmap.mmap) else None
+    mapped = array._mmap  # type: ignore[attr-defined]
+    return mapped if isinstance(mapped, mmap.mmap) else None
 
 
 def _from_tensor(tensor: Any, side: str) -> NDArray[Any]:
-    """Return a torch tensor, wherever it lives and whatever view it is, as an array."""
+    """Return a torch tensor, on any device and with lazy conjugation resolved, as an array."""
     try:
         tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
         return np.asarray(tensor.double() if tensor.is_floating_point() else tensor)
     except (RuntimeError, TypeError) as error:
-        raise DataError(f"{side} is no plain tensor: {printable(error, 120)}") from error
+        raise DataError(f"{side} is not a plain tensor: {printable(error, 120)}") from error
 
 
 def _numeric(array: NDArray[Any], side: str) -> NDArray[np.float64]:
-    if array.dtype.kind in "iu" and array.size and _largest(array) > 2**53:
+    """Return an array of numbers as float64."""
+    integers = array.dtype.kind in "iu" and array.size > 0
+    if integers and max(-int(array.min()), int(array.max())) > _LARGEST_INTEGER:
         raise DataError(
             f"{side} holds integers beyond 2**53, whose last digits float64 loses; "
             "subtract an offset, or declare them as categories"
@@ -120,18 +172,15 @@ def _numeric(array: NDArray[Any], side: str) -> NDArray[np.float64]:
             if not any(isinstance(v, str | bytes) for v in numbers):
                 return np.array(numbers, dtype=np.float64).reshape(array.shape)
         except (TypeError, ValueError, OverflowError):
-            pass  # told below, as for strings
+            pass  # refused below, as strings are
     raise DataError(
         f"{side} holds {_kind(array)}; for categories pass a frame whose column has a categorical "
         "type, or encode them as numbers"
     )
 
 
-def _largest(array: NDArray[Any]) -> int:
-    return max(abs(int(array.min())), abs(int(array.max())))
-
-
 def _kind(array: NDArray[Any]) -> str:
+    """Return what an array that is not numeric holds."""
     if array.dtype.kind in "US":
         return f"strings such as {printable(repr(str(array.flat[0])))}" if array.size else "strings"
     if array.dtype.kind == "O":
@@ -141,6 +190,7 @@ def _kind(array: NDArray[Any]) -> str:
 
 
 def _from_frame(frame: nw.DataFrame[Any], side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return the columns of a frame, categories as indicators, and their names."""
     if not frame.columns:
         raise DataError(f"{side} has no columns; choose at least one")
     blocks = [_from_column(frame.get_column(name), side) for name in frame.columns]
@@ -153,78 +203,31 @@ def _from_frame(frame: nw.DataFrame[Any], side: str) -> tuple[NDArray[np.float64
 
 
 def _from_column(column: nw.Series[Any], side: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return a column as floats (n, 1), or a declared category as indicators (n, levels)."""
-    if isinstance(column.dtype, nw.Categorical | nw.Enum):
+    """Return a column as floats (n, 1), or a category as indicators (n, levels)."""
+    name = printable(column.name)
+    if isinstance(column.dtype, _LABELS):
         return _one_hot(column)
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         floats = column.cast(nw.Float64).to_numpy().astype(np.float64)
         return floats[:, None], ("",)
     if column.dtype == nw.Object:
-        return _numeric(column.to_numpy(), f"{side} column {printable(column.name)}")[:, None], (
-            "",
-        )
+        return _numeric(column.to_numpy(), f"{side} column {name}")[:, None], ("",)
     if column.dtype.is_temporal():
         raise DataError(
-            f"column {printable(column.name)} of {side} holds times ({column.dtype}): turn them "
+            f"column {name} of {side} holds times ({column.dtype}): turn them "
             "into numbers first, such as days since the first"
         )
     raise DataError(
-        f"column {printable(column.name)} of {side} has type {column.dtype}; if it is a category, "
+        f"column {name} of {side} has type {column.dtype}; if it is a category, "
         "give it a categorical type (pandas: .astype('category'); polars: .cast(pl.Categorical))"
     )
 
 
 def _one_hot(column: nw.Series[Any]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return a column for each declared level, in sorted order, whether it occurs or not."""
+    """Return indicators of all levels, in sorted order, also of levels that do not occur."""
     values = np.asarray(column.cast(nw.String).to_list(), dtype=object)
     missing = np.array([v is None or v != v for v in values], dtype=bool)
     levels = sorted(map(str, column.cat.get_categories().to_list())) or [""]
     block = np.stack([values == level for level in levels], axis=1).astype(np.float64)
     block[missing] = np.nan
     return block, tuple(f"={level}" for level in levels)
-
-
-def as_column(value: Any, keep: NDArray[np.bool_], name: str) -> NDArray[Any]:
-    """Return one value for each row that is kept."""
-    frame = nw.from_native(value, pass_through=True, allow_series=True)
-    column = frame.to_numpy() if isinstance(frame, nw.Series) else np.asarray(value)
-    if column.shape != keep.shape:
-        raise DataError(
-            f"{name} has shape {column.shape}; pass one value for each of the {len(keep)} rows"
-        )
-    return np.asarray(column[keep])
-
-
-def columns_of(value: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the columns of a frame or series, and of those that are categories."""
-    frame = nw.from_native(value, pass_through=True, eager_only=True, allow_series=True)
-    if isinstance(frame, nw.Series):
-        frame = frame.to_frame()
-    if not isinstance(frame, nw.DataFrame):
-        return (), ()
-    kinds = frame.schema.items()
-    labels = tuple(str(n) for n, kind in kinds if isinstance(kind, nw.Categorical | nw.Enum))
-    return tuple(map(str, frame.columns)), labels
-
-
-def as_times(value: Any) -> NDArray[Any]:
-    """Return times (n,), numbers or dates; refuse what is missing or no time."""
-    frame = nw.from_native(value, pass_through=True, allow_series=True)
-    times = frame.to_numpy() if isinstance(frame, nw.Series) else np.asarray(value)
-    if times.dtype.kind in "OSU":
-        times = _dates(times)
-    missing = int((times != times).sum())
-    if missing:
-        raise DataError(f"order is missing in {missing} of {len(times)} rows: fill it in")
-    return times
-
-
-def _dates(texts: NDArray[Any]) -> NDArray[Any]:
-    """Return times from text or objects."""
-    try:
-        return np.asarray(texts, dtype="datetime64[us]")
-    except (ValueError, TypeError):
-        raise DataError(
-            f"order must be numbers, or times such as 2024-05-31T12:30:00, or True if rows are in "
-            f"order; got {printable(repr(texts[0]))}"
-        ) from None

@@ -1,21 +1,20 @@
 """Arrays, frames and tensors -> Sample(x, y): every error of input is raised here.
 
 Both sides become float64 arrays of n rows, never cast in place. What cannot be used as it is
-(missing values, strings, unequal lengths) is an error that says what to do; what can be mended
-(constant columns, declared categories) is mended and, where it matters, told in a `Caution`.
+(missing values, strings, unequal lengths) is an error that says what to do. What can be repaired
+(constant columns, declared categories) is repaired and, where it matters, reported in a `Caution`.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..results import Caution
-from ..runtime.environment import versions
 from .arrays import as_rows
 from .dependence import (
     gap_between,
@@ -33,12 +32,11 @@ __all__ = [
     "LEAST_PAIRS",
     "UNNAMED",
     "NanPolicy",
+    "RowOptions",
     "Sample",
-    "Schema",
     "as_sample",
     "as_samples_given",
     "complete_rows",
-    "describe_run",
     "varying_columns",
 ]
 
@@ -46,11 +44,40 @@ Named = tuple[NDArray[np.float64], tuple[str, ...]]  # rows, and what their colu
 NanPolicy = Literal["raise", "omit"]
 UNNAMED = "column 0"  # what messages call the first column of an array
 LEAST_PAIRS = 20  # five folds of four: fewer cannot be trained on and held out
+_NAMES = 5  # of a side, in messages and descriptions
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """Which rows to use, and which of them depend on each other.
+
+    Args:
+        groups: (n,) numbers or names, equal for rows that belong together, such as a subject's.
+        order: (n,) times; `True` if rows are in the order of time, `False` if their order means
+            nothing: similarity of adjacent rows is then ignored.
+        nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
+        max_rows: Use at most this many rows, sampled at random; `None` for the default limit of
+            `subsample`, infinity for all.
+        seed: Of that sample.
+    """
+
+    groups: Any = None
+    order: Any = None
+    nan: NanPolicy = "raise"
+    max_rows: float | None = math.inf
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.nan not in ("raise", "omit"):
+            raise ValueError(f'nan must be "raise" or "omit", got {self.nan!r}')
+
+
+_ALL_ROWS = RowOptions()
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Pairs that can be trusted to be finite, numeric and of equal length.
+    """Pairs that are finite, numeric and of equal length.
 
     Args:
         x: (n, ...), float64.
@@ -60,12 +87,11 @@ class Sample:
         labels: (n,) integers, equal for rows of one group or copies of one observation; `None`
             where every row stands for itself.
         copies: (n,) the same for copies alone.
-        times: (n,) the place of each row in the order of time; `None` where there is none.
+        times: (n,) the rank of each row in time; `None` where rows have no order.
         gap: Rows to leave out between blocks of rows in that order.
         dropped: How many pairs were left out because a value was missing.
-        rows: (n,) which rows these are of those that were given, counted from 0; `None` where that
-            is not known.
-        warnings: What was mended on the way.
+        rows: (n,) row numbers in the input, counted from 0; `None` where they are not known.
+        warnings: What was repaired on the way.
     """
 
     x: NDArray[np.float64]
@@ -89,68 +115,47 @@ class Sample:
             self,
             x=self.x[rows],
             y=self.y[rows],
-            labels=_taken(self.labels, rows),
-            copies=_taken(self.copies, rows),
-            times=_taken(self.times, rows),
-            rows=_taken(self.rows, rows),
+            labels=_select(self.labels, rows),
+            copies=_select(self.copies, rows),
+            times=_select(self.times, rows),
+            rows=_select(self.rows, rows),
         )
 
     def without_constants(self) -> "Sample":
         """Return the sample less its constant columns; of an all-constant side one stays."""
-        x, x_names, x_told = _varying(self.x, self.x_names, "x")
-        y, y_names, y_told = _varying(self.y, self.y_names, "y")
-        warnings = self.warnings + x_told + y_told
+        x, x_names, of_x = _varying(self.x, self.x_names, "x")
+        y, y_names, of_y = _varying(self.y, self.y_names, "y")
+        warnings = self.warnings + of_x + of_y
         return replace(self, x=x, y=y, x_names=x_names, y_names=y_names, warnings=warnings)
 
     def is_constant(self) -> bool:
-        """Tell whether one side never varies, so that it shares no information."""
+        """Tell whether one side is constant, so that the MI is 0."""
         return any(bool((a == a[:1]).all()) for a in (self.x, self.y))
 
 
-def _taken(about: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    return None if about is None else about[rows]
+def _select(values: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    return None if values is None else values[rows]
 
 
-def as_sample(
-    x: Any,
-    y: Any,
-    *,
-    groups: Any = None,
-    order: Any = None,
-    nan: NanPolicy = "raise",
-    least: int = 2,
-    max_rows: float | None = math.inf,
-    seed: int = 0,
-) -> Sample:
+def as_sample(x: Any, y: Any, options: RowOptions = _ALL_ROWS, *, least: int = 2) -> Sample:
     """Check two aligned collections of values and make them a `Sample`.
 
     Args:
         x: Array, tensor, frame, series or list; (n,), (n, d) or (n, c, h, w).
         y: The same number of rows.
-        groups: (n,) numbers or names, equal for rows that belong together, such as a subject's.
-        order: (n,) times; `True` if rows are in the order of time, `False` if their order means
-            nothing, so that neighbours may be alike.
-        nan: `"raise"` an error on NaN and inf, or `"omit"` the pairs that hold one.
+        options: Which rows to use.
         least: The smallest usable number of pairs.
-        max_rows: Of more rows, so many are drawn; `None` for as many as `rows` says.
-        seed: Of the draw.
     """
     _check_labels(x, y)
-    drawn = subsample(as_two_sides(x, y), groups, order, max_rows, seed)
-    x, y = (as_rows(side, name) for side, name in zip(drawn.sides, "xy", strict=True))
-    return _checked(x, y, drawn, nan=nan, least=least)
+    used = subsample(
+        as_two_sides(x, y), options.groups, options.order, options.max_rows, options.seed
+    )
+    x, y = (as_rows(side, name) for side, name in zip(used.sides, "xy", strict=True))
+    return _checked(x, y, used, options.nan, least)
 
 
 def as_samples_given(
-    x: Any,
-    y: Any,
-    z: Any,
-    *,
-    groups: Any = None,
-    order: Any = None,
-    max_rows: float | None = math.inf,
-    seed: int = 0,
-    **how: Any,
+    x: Any, y: Any, z: Any, options: RowOptions = _ALL_ROWS, *, least: int = 2
 ) -> tuple[Sample, Sample, Sample]:
     """Return three samples of the same rows: x with y and z, x with z, x with y.
 
@@ -158,28 +163,26 @@ def as_samples_given(
         x: As of `as_sample`.
         y: The same number of rows.
         z: The same number of rows.
-        groups: As of `as_sample`.
-        order: As of `as_sample`.
-        max_rows: As of `as_sample`.
-        seed: As of `as_sample`.
-        **how: As of `as_sample`.
+        options: Which rows to use.
+        least: The smallest usable number of rows.
     """
     _check_labels(x, y)
     _check_labels(x, z, "given")
-    drawn = subsample((*as_two_sides(x, y), z), groups, order, max_rows, seed)
-    x, y, z = map(as_rows, drawn.sides, ("x", "y", "given"))
+    sides = *as_two_sides(x, y), z
+    used = subsample(sides, options.groups, options.order, options.max_rows, options.seed)
+    x, y, z = map(as_rows, used.sides, ("x", "y", "given"))
     if not len(x[0]) == len(y[0]) == len(z[0]):
         raise DataError(
             f"x has {len(x[0])} rows, y {len(y[0])} and given {len(z[0])}; row i of each must go "
             "together"
         )
     (y_rows, y_names), (z_rows, z_names) = (_flat(*side) for side in (y, z))
-    both = _checked(x, (np.hstack([y_rows, z_rows]), y_names + z_names), drawn, **how)
-    d = len(y_names)
+    both = (np.hstack([y_rows, z_rows]), y_names + z_names)
+    sample, d = _checked(x, both, used, options.nan, least), len(y_names)
     return (
-        both,
-        replace(both, y=both.y[:, d:], y_names=z_names),
-        replace(both, y=both.y[:, :d], y_names=y_names),
+        sample,
+        replace(sample, y=sample.y[:, d:], y_names=z_names),
+        replace(sample, y=sample.y[:, :d], y_names=y_names),
     )
 
 
@@ -211,17 +214,8 @@ def _flat(rows: NDArray[np.float64], names: tuple[str, ...]) -> Named:
     return flat, names if each == 1 else tuple(f"{n}[{i}]" for n in names for i in range(each))
 
 
-def _checked(
-    x_side: Named,
-    y_side: Named,
-    drawn: Subsample,
-    *,
-    nan: NanPolicy = "raise",
-    least: int = 2,
-) -> Sample:
-    """Return a sample of rows that were drawn, with names of their columns."""
-    if nan not in ("raise", "omit"):
-        raise ValueError(f'nan must be "raise" or "omit", got {nan!r}')
+def _checked(x_side: Named, y_side: Named, used: Subsample, nan: NanPolicy, least: int) -> Sample:
+    """Return a sample of the rows in use, with names of their columns."""
     (x, x_names), (y, y_names) = x_side, y_side
     if len(x) != len(y):
         raise DataError(
@@ -234,56 +228,56 @@ def _checked(
             f"{'; '.join(where)}; omit those pairs (nan='omit', --nan omit) or fill them in"
         )
     dropped = int((~finite).sum())
-    warnings = drawn.told + ((_omitted(dropped, len(finite)),) if dropped else ())
+    warnings = used.warnings + ((_omitted(dropped, len(finite)),) if dropped else ())
     if finite.sum() < least:
         raise DataError(
             f"{finite.sum()} pairs are too few (n_samples = {finite.sum()}): at least {least} are "
             "needed"
         )
-    grouped, times = group_codes(drawn.groups, finite), time_ranks(drawn.order, finite)
+    grouped, times = group_codes(used.groups, finite), time_ranks(used.order, finite)
     if grouped is not None and times is not None:
         raise DataError(
             "groups and order were both given: pass groups for rows that belong together, or order "
             "for one series in time"
         )
-    rows = drawn.numbers(np.flatnonzero(finite))
+    rows = used.numbers(np.flatnonzero(finite))
     sample = Sample(
         x[finite], y[finite], x_names, y_names, dropped=dropped, warnings=warnings, rows=rows
     )
     if times is None:
-        meaningless = drawn.order is not None  # order=False says so
-        return _with_groups(sample, grouped, look=not meaningless)
-    return _in_time(sample, times, drawn.order, finite)
+        # order=False: the order of rows means nothing
+        return _with_groups(sample, grouped, check_serial=used.order is None)
+    return _in_time(sample, times, used.order, finite)
 
 
-def _with_groups(sample: Sample, groups: NDArray[np.int64] | None, look: bool) -> Sample:
-    """Return the sample with rows that belong together labelled, copies among them.
+def _with_groups(sample: Sample, groups: NDArray[np.int64] | None, check_serial: bool) -> Sample:
+    """Return the sample with labels, equal for rows of one group and for copies of one row.
 
     Args:
         sample: Of rows without an order in time.
         groups: (n,) of its rows.
-        look: Whether to look for rows that are like their neighbours.
+        check_serial: Whether to warn if adjacent rows are similar.
     """
-    copies, told = label_copies(sample.x, sample.y)
-    if groups is None and look:
-        told += serial_warnings(*_without_copies(sample.x, sample.y, copies))
-    labels, warnings = merge_labels(groups, copies), sample.warnings + told
+    copies, found = label_copies(sample.x, sample.y)
+    if groups is None and check_serial:
+        found += serial_warnings(*_without_copies(sample.x, sample.y, copies))
+    labels, warnings = merge_labels(groups, copies), sample.warnings + found
     return replace(sample, labels=labels, copies=copies, warnings=warnings)
 
 
 def _in_time(
     sample: Sample, times: NDArray[np.int64], order: Any, keep: NDArray[np.bool_]
 ) -> Sample:
-    """Return the sample with the place of each row in time, and the gap to leave between blocks."""
+    """Return the sample with the rank of each row in time, and the gap to leave between blocks."""
     _, copied = label_copies(sample.x, sample.y)
     if copied:
         raise DataError(
-            f"{copied[0].message}, and rows in the order of time cannot be kept together: leave "
-            "the copies out, or order"
+            f"{copied[0].message}, and copies cannot stay together in a time series: leave the "
+            "copies out, or order"
         )
     rows = times.argsort()
-    gap, told = gap_between(sample.x[rows], sample.y[rows])
-    warnings = sample.warnings + tied_times_warnings(order, keep) + told
+    gap, found = gap_between(sample.x[rows], sample.y[rows])
+    warnings = sample.warnings + tied_times_warnings(order, keep) + found
     return replace(sample, times=times, gap=gap, warnings=warnings)
 
 
@@ -306,7 +300,7 @@ def _missing(a: NDArray[np.float64], names: Sequence[str], side: str) -> str | N
     if not bad.any():
         return None
     per_column = bad.sum(axis=(0, *range(2, a.ndim)))
-    where = ", ".join(f"{names[j]} ({per_column[j]})" for j in np.flatnonzero(per_column)[:5])
+    where = ", ".join(f"{names[j]} ({per_column[j]})" for j in np.flatnonzero(per_column)[:_NAMES])
     rows = int(bad.reshape(len(a), -1).any(axis=1).sum())
     return f"{side} has NaN or inf in {rows} of {len(a)} rows: {where}"
 
@@ -315,25 +309,25 @@ def _omitted(dropped: int, n: int) -> Caution:
     return Caution(
         "missing",
         f"{dropped} of {n} pairs held NaN or inf and were dropped",
-        "The answer speaks of complete pairs only",
+        "The estimate is of complete pairs only",
     )
 
 
 def _varying(
     a: NDArray[np.float64], names: tuple[str, ...], side: str
 ) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[Caution, ...]]:
-    """Return the columns that vary, or the first if none does, their names, and what to tell."""
+    """Return the columns that vary, or the first if none does, their names, and warnings."""
     varies = (a != a[:1]).any(axis=0)
     keep = varying_columns(a)
     if keep is None:
         return a, names, ()
-    listed = ", ".join(names[j] for j in np.flatnonzero(~varies)[:5])
-    told = Caution(
+    listed = ", ".join(names[j] for j in np.flatnonzero(~varies)[:_NAMES])
+    constant = Caution(
         "constant",
-        f"{int((~varies).sum())} constant column(s) of {side} tell nothing: {listed}",
+        f"{int((~varies).sum())} constant column(s) of {side} carry no information: {listed}",
         "They were left out" if varies.any() else "Nothing varies, so the MI is 0",
     )
-    return a[:, keep], tuple(np.asarray(names)[keep]), (told,)
+    return a[:, keep], tuple(np.asarray(names)[keep]), (constant,)
 
 
 def varying_columns(a: NDArray[np.float64]) -> NDArray[np.bool_] | None:
@@ -342,62 +336,3 @@ def varying_columns(a: NDArray[np.float64]) -> NDArray[np.bool_] | None:
     if a.ndim != 2 or varies.all():  # a constant pixel keeps its place in the image
         return None
     return np.asarray(varies if varies.any() else np.arange(a.shape[1]) == 0)
-
-
-@dataclass(frozen=True)
-class Schema:
-    """What the rows of a fit looked like, so that other rows can be told from them."""
-
-    shapes: tuple[tuple[int, ...], tuple[int, ...]]
-    names: tuple[tuple[str, ...], tuple[str, ...]]
-
-    @classmethod
-    def of(cls, sample: Sample) -> Self:
-        """Return the schema of a sample."""
-        return cls((sample.x.shape[1:], sample.y.shape[1:]), (sample.x_names, sample.y_names))
-
-    def check(self, sample: Sample) -> None:
-        """Refuse rows of another shape or with other columns than those of the fit."""
-        other = Schema.of(sample)
-        sides = zip("XY", self.shapes, other.shapes, self.names, other.names, strict=True)
-        for side, shape, new_shape, names, new_names in sides:
-            if new_shape != shape:
-                raise DataError(
-                    f"{side} has {new_shape[0]} features, but deminat is expecting {shape[0]} "
-                    f"features as input: rows of shape {shape} as in the fit, not {new_shape}"
-                )
-            if new_names != names and UNNAMED not in (names[0], new_names[0]):
-                raise DataError(
-                    f"{side} has columns {', '.join(new_names[:5])}; the fit had "
-                    f"{', '.join(names[:5])}: pass the same, in the same order"
-                )
-
-
-_NAMES = 5  # of a side that are told
-
-
-def describe_run(sample: Sample, seed: int, known: Sample | None = None) -> dict[str, Any]:
-    """Return what results tell of the data that they are of, as JSON can hold it.
-
-    Args:
-        sample: Pairs.
-        seed: Of all randomness.
-        known: Pairs of x with what is known already, if anything is.
-    """
-    groups = None if sample.labels is sample.copies else sample.labels
-    return {
-        "seed": seed,
-        "x": _side(sample.x, sample.x_names),
-        "y": _side(sample.y, sample.y_names),
-        "given": None if known is None else _side(known.y, known.y_names),
-        "dropped": sample.dropped,
-        "groups": None if groups is None else len(np.unique(groups)),
-        "gap": None if sample.times is None else sample.gap,
-        "versions": versions(),
-    }
-
-
-def _side(a: NDArray[np.float64], names: Sequence[str]) -> dict[str, Any]:
-    """Return the shape of a row and the first names, if its columns have names of their own."""
-    unnamed = a.ndim > 2 or names[:1] == (UNNAMED,)
-    return {"shape": list(a.shape[1:]), "names": [] if unnamed else list(names[:_NAMES])}

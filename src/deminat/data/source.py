@@ -1,4 +1,4 @@
-"""Rows that are somewhere else, such as in a file, until they are needed."""
+"""Rows that stay where they are, such as in a file, until they are needed."""
 
 import math
 from collections.abc import Iterator
@@ -10,36 +10,39 @@ from numpy.typing import NDArray
 
 from .arrays import gather
 
-__all__ = ["Rows", "Source", "take_rows", "width"]
+__all__ = ["Rows", "Source", "row_blocks", "take_rows", "width"]
 
 Rows = NDArray[np.int64]
 
 
 @runtime_checkable
 class Source(Protocol):
-    """Rows that are somewhere else, such as in a file, until they are asked for.
+    """Rows of one side, read on request.
 
-    `row_width` is a name that frames do not have: the width of a lazy one would be computed.
+    `row_width` is a name that no frame has: asking a lazy frame for its `width` would compute it.
     """
 
     @property
     def row_width(self) -> int:
-        """Values a row."""
-        ...
+        """Number of values per row."""
 
     def __len__(self) -> int: ...
 
     def take(self, rows: Rows | None = None) -> Any:
         """Return the array or frame of some rows, in rising order, or of all."""
-        ...
 
     def pieces(self) -> Iterator[Any]:
         """Yield the arrays or frames of all rows, some at a time, in order."""
-        ...
+
+
+def row_blocks(n: int, size: int) -> Iterator[Rows]:
+    """Yield the numbers of n rows in order, at most `size` at a time."""
+    for first in range(0, n, size):
+        yield np.arange(first, min(first + size, n))
 
 
 def width(value: Any) -> int:
-    """Return how many values a row has."""
+    """Return the number of values per row."""
     if isinstance(value, Source):
         return value.row_width
     shape = getattr(value, "shape", ())
@@ -47,7 +50,7 @@ def width(value: Any) -> int:
 
 
 def take_rows(value: Any, rows: Rows | None) -> Any:
-    """Return some rows, rising, of whatever holds rows; all of them as they are."""
+    """Return some rows, in rising order, of any container; without `rows`, all of it."""
     if isinstance(value, Source):
         return value.take(rows)
     if value is None or rows is None:

@@ -1,7 +1,7 @@
-"""Which rows train, select and report: disjoint by construction.
+"""Disjoint sets of rows: to train on, to stop by, to report.
 
-Rows that share a label (of one group, or copies of one observation) never stand on two sides. Rows
-in the order of time are cut into blocks, with a gap before and after each.
+Rows that share a label (of one group, or copies of one row) are never split. Rows in the order of
+time are cut into blocks, with a gap before and after each.
 """
 
 import heapq
@@ -17,7 +17,7 @@ __all__ = ["folds", "hold_out", "others", "shares", "split_off"]
 
 Rows = NDArray[np.int64]
 
-_TAG_HELD = 0x4E1D  # rows may have been drawn by the stream of the seed alone
+_TAG_HELD = 0x4E1D  # rows may have been sampled by the stream of the plain seed
 
 
 def folds(
@@ -27,9 +27,9 @@ def folds(
     labels: Rows | None = None,
     times: Rows | None = None,
 ) -> list[Rows]:
-    """Cut rows 0 ... n-1 into `count` parts of like size.
+    """Return rows 0 ... n-1 in `count` parts of similar size.
 
-    They are cut at random with labels kept whole or, where rows have times, into blocks of time.
+    Rows are assigned at random, without splitting labels. Rows with times are cut into blocks.
     """
     if count < 2:
         raise ValueError(f"folds must be at least 2, got {count!r}")
@@ -38,22 +38,22 @@ def folds(
     codes = np.arange(n) if labels is None else np.unique(labels, return_inverse=True)[1]
     distinct = int(codes.max()) + 1
     if (labels is not None and distinct < 2 * count) or distinct < count:
-        fewer = f"use folds={distinct // 2} (--folds)" if distinct >= 4 else "collect more"
+        advice = f"use folds={distinct // 2} (--folds)" if distinct >= 4 else "collect more"
         raise DataError(
             f"{distinct} groups or different rows are too few for {count} folds of two or more: "
-            + fewer
+            + advice
         )
     shuffled = rng.permutation(distinct)
     sizes = np.bincount(codes, minlength=distinct)[shuffled]
     part = np.empty(distinct, dtype=np.int64)
-    part[shuffled] = _dealt(sizes, count)
+    part[shuffled] = _balanced(sizes, count)
     if labels is not None:
-        _accompany(part, np.bincount(codes))
+        _fill_up(part, np.bincount(codes))
     return [np.flatnonzero(part[codes] == k) for k in range(count)]
 
 
-def _accompany(part: Rows, sizes: Rows) -> None:
-    """Give a part that has one label alone, such as a very large one, a small one beside it."""
+def _fill_up(part: Rows, sizes: Rows) -> None:
+    """Move a small label to each part that has one label alone, such as a very large one."""
     counts = np.bincount(part)
     while counts.min() < 2:
         few, many = int(counts.argmin()), int(counts.argmax())
@@ -62,8 +62,8 @@ def _accompany(part: Rows, sizes: Rows) -> None:
         counts = np.bincount(part, minlength=len(counts))
 
 
-def _dealt(sizes: Rows, count: int) -> Rows:
-    """Return a part for each size: the largest first, each to the part that has least."""
+def _balanced(sizes: Rows, count: int) -> Rows:
+    """Return the part of each label: the largest label first, each to the smallest part."""
     if sizes.max() == 1:
         return np.arange(len(sizes)) * count // len(sizes)
     least = [(0, k) for k in range(count)]
@@ -82,11 +82,13 @@ def shares(
     labels: Rows | None = None,
     times: Rows | None = None,
 ) -> list[Rows]:
-    """Cut rows 0 ... n-1 into parts of given shares, labels kept whole, times in their order."""
+    """Return rows 0 ... n-1 in parts of given shares, in time order; labels are not split."""
     codes = np.arange(n) if labels is None else np.unique(labels, return_inverse=True)[1]
     distinct = int(codes.max()) + 1
     if distinct < len(parts):
-        raise DataError(f"{distinct} different observations cannot be cut into {len(parts)} parts")
+        raise DataError(
+            f"{distinct} groups or different rows cannot be cut into {len(parts)} parts"
+        )
     if times is not None:
         order = np.argsort(times)
     else:
@@ -94,14 +96,14 @@ def shares(
     ends = np.searchsorted(np.cumsum(parts), np.arange(n) / n + 1e-9)
     cut = np.empty(n, dtype=np.int64)
     cut[order] = ends
-    if times is None:  # a label goes where its first row went
+    if times is None:  # all rows of a label go where its first row is
         first = np.unique(codes[order], return_index=True)[1]
         cut = cut[order][first][codes]
     return [np.flatnonzero(cut == k) for k in range(len(parts))]
 
 
 def others(n: int, part: Rows, times: Rows | None = None, gap: int = 0) -> Rows:
-    """Return the rows that are not of a part nor, where rows have times, within a gap of it."""
+    """Return the rows outside a part and, where rows have times, outside the gaps around it."""
     if times is None:
         return np.setdiff1d(np.arange(n), part)
     first, last = times[part].min(), times[part].max()
@@ -116,26 +118,25 @@ def split_off(
     times: Rows | None = None,
     gap: int = 0,
 ) -> tuple[Rows, Rows]:
-    """Return (rows to fit, rows held out), about `fraction` of the n rows held out."""
+    """Return the rows to fit to, and about a `fraction` of the n rows held out."""
     if times is not None:
         size = int(np.clip(round(fraction * n), 1, n - 1))
-        start = int(rng.integers(0, n - size + 1))
-        block = np.sort(np.argsort(times)[start : start + size])
+        first = int(rng.integers(0, n - size + 1))
+        block = np.sort(np.argsort(times)[first : first + size])
         return others(n, block, times, gap), block
     codes = np.arange(n) if labels is None else np.unique(labels, return_inverse=True)[1]
     shuffled = rng.permutation(int(codes.max()) + 1)
     if len(shuffled) < 2:
         raise DataError("rows of one group, or copies of one row, cannot be split: collect more")
     ends = np.cumsum(np.bincount(codes)[shuffled])
-    least = 2 if len(shuffled) >= 4 else 1  # one alone has no stranger to be told from
+    least = 2 if len(shuffled) >= 4 else 1  # one label alone has no unpaired sample
     cut = int(np.clip(np.argmin(np.abs(ends - fraction * n)) + 1, least, len(shuffled) - least))
     held = np.isin(codes, shuffled[:cut])
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 def hold_out(sample: Sample, fraction: float, seed: int) -> tuple[Sample, Sample]:
-    """Return the rows to train on, and about a `fraction` of them held out."""
+    """Return the sample to train on, and about a `fraction` of the rows held out."""
     rng = np.random.default_rng([_TAG_HELD, seed])
-    about = sample.labels, sample.times, sample.gap
-    rows, held = split_off(len(sample), fraction, rng, *about)
+    rows, held = split_off(len(sample), fraction, rng, sample.labels, sample.times, sample.gap)
     return sample.take(rows), sample.take(held)

@@ -1,16 +1,15 @@
-r"""Which rows are used, where there are more than an estimate needs.
+r"""Random subsamples of rows, where there are more than an estimate needs.
 
-An estimate from $k$ rows drawn at random from $n$ is an estimate of the same quantity: nothing is
-biased by leaving rows out without looking at them, and at a few hundred thousand the error that is
-left is that of the critic, not that of chance. So of more rows than `MAX_ROWS`, or of so many
-values that they alone would take a gigabyte (`MAX_VALUES`), as many are drawn as that allows, by
-the seed and the number of rows alone: one seed draws the same rows of a table in whatever file it
-is. What is not drawn is never held in memory.
+An estimate from $k$ rows drawn at random from $n$ is an estimate of the same quantity. With a few
+hundred thousand rows, its error is that of the critic rather than sampling noise. So at most
+`MAX_ROWS` rows are used, and fewer if they alone would take a gigabyte (`MAX_VALUES`). The draw
+depends on the seed and the number of rows only: one seed draws the same rows of a table from any
+file format. Other rows are never held in memory.
 
-Rows of groups are drawn one by one, and take the names of their groups along: that keeps what
-`groups` promises, and of as many rows it keeps the most groups, which is what chance is counted by.
-Rows in time are only of use with their neighbours: of those one stretch is taken, which begins
-anywhere.
+Rows of groups are drawn one by one together with the names of their groups. So `groups` stays
+valid, and for a given number of rows the number of groups, which determines the sampling noise, is
+largest. Rows of a time series are only useful with their neighbours: they are one stretch of time
+that begins at random.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,9 +28,9 @@ __all__ = ["MAX_ROWS", "MAX_VALUES", "Subsample", "subsample"]
 
 MAX_ROWS = 200_000
 MAX_VALUES = 2**27  # a gigabyte of float64
-_LEAST = 2_000  # rows, however wide they are
+_MIN_ROWS = 2_000  # however wide they are
 _SIDES = "x", "y", "given"
-_TAG = 0xD2A3  # nobody has drawn by this stream before
+_TAG = 0xD2A3  # of this random stream
 
 
 @dataclass(frozen=True)
@@ -39,22 +38,22 @@ class Subsample:
     """The rows that are used, in memory.
 
     Args:
-        sides: Of each side, as `as_rows` takes it.
-        groups: Of these rows.
-        order: Of these rows.
-        rows: Their numbers in what was given, rising; `None` if they are all.
-        told: What to tell of it.
+        sides: The rows of each side, in any form that `as_rows` accepts.
+        groups: The groups of these rows.
+        order: The times of these rows, or as given.
+        rows: (k,) the numbers of these rows in the input, rising; `None` if all are used.
+        warnings: A warning if rows were left out.
     """
 
     sides: tuple[Any, ...]
     groups: Any
     order: Any
     rows: Rows | None = None
-    told: tuple[Caution, ...] = ()
+    warnings: tuple[Caution, ...] = ()
 
-    def numbers(self, kept: Rows) -> Rows:
-        """Return the numbers, in what was given, of those at the places `kept` among the drawn."""
-        return kept if self.rows is None else self.rows[kept]
+    def numbers(self, places: Rows) -> Rows:
+        """Return the numbers in the input of the rows at `places` in this subsample."""
+        return places if self.rows is None else self.rows[places]
 
 
 def subsample(
@@ -63,40 +62,44 @@ def subsample(
     """Draw rows if there are more than `max_rows`.
 
     Args:
-        sides: Arrays, tensors, frames, lists or sources, row by row together.
+        sides: Arrays, tensors, frames, lists or sources with the same rows.
         groups: (n,), a source, or None.
-        order: (n,), a source, True, or None.
-        max_rows: At most so many; by default what `MAX_ROWS` and `MAX_VALUES` allow.
-        seed: Of the draw.
+        order: (n,), a source, True, False, or None.
+        max_rows: The largest number of rows; by default what `MAX_ROWS` and `MAX_VALUES` allow.
+        seed: The seed of the draw.
     """
     most = _limit(sides, max_rows)
     n = _count(sides, most)
-    in_time = order is not None and not (isinstance(order, bool | np.bool_) and not order)
+    plain_order = order is None or isinstance(order, bool | np.bool_)
+    in_time = bool(order) if plain_order else True
     rows = None
     if n is not None and n > most:
-        _check_beside(n, groups=groups, order=order)
+        _check_lengths(n, groups=groups, order=order)
         rng = np.random.default_rng([_TAG, seed])
-        rows = _stretch(order, n, most, rng) if in_time else _some(n, most, rng)
+        if in_time:
+            rows = _stretch(order, n, most, rng)
+        else:  # all subsets are equally likely
+            rows = np.sort(rng.choice(n, size=most, replace=False, shuffle=False)).astype(np.int64)
     *used, groups = (take_rows(side, rows) for side in (*sides, groups))
-    order = order if isinstance(order, bool | np.bool_) else take_rows(order, rows)
-    told = () if rows is None or n is None else (_subsampled(len(rows), n, in_time),)
-    return Subsample(tuple(used), groups, order, rows, told)
+    order = order if plain_order else take_rows(order, rows)
+    warnings = () if rows is None or n is None else (_subsampled(len(rows), n, in_time),)
+    return Subsample(tuple(used), groups, order, rows, warnings)
 
 
 def _limit(sides: Sequence[Any], max_rows: float | None) -> int:
-    """Return how many rows may be used."""
+    """Return the largest number of rows to use."""
     if max_rows is None:
-        values = sum(map(width, sides))
-        return min(MAX_ROWS, max(_LEAST, MAX_VALUES // max(1, values)))
+        row_values = max(1, sum(map(width, sides)))
+        return min(MAX_ROWS, max(_MIN_ROWS, MAX_VALUES // row_values))
     if not max_rows >= 1:
         raise ValueError(f"max_rows must be at least 1, got {max_rows!r}")
     return int(min(max_rows, 2**62))
 
 
 def _count(sides: Sequence[Any], most: int) -> int | None:
-    """Return the number of rows, if all sides agree in one; refuse unlike ones that are long.
+    """Return the number of rows, or None if the sides differ or one has no length.
 
-    So are sides in files refused, which may be long in other ways, before they are read.
+    Sides that differ are refused here if they are long or in files, before they are read.
     """
     counts = [_length(side) for side in sides]
     known = [count for count in counts if count is not None]
@@ -109,16 +112,16 @@ def _count(sides: Sequence[Any], most: int) -> int | None:
     return known[0] if len(set(known)) == 1 else None
 
 
-def _check_beside(n: int, **beside: Any) -> None:
-    """Refuse groups or times that are not one for each of n rows."""
-    for name, values in beside.items():
+def _check_lengths(n: int, **columns: Any) -> None:
+    """Refuse groups or times that are not one value for each of n rows."""
+    for name, values in columns.items():
         given = values is not None and not isinstance(values, bool | np.bool_)
         if given and _length(values) != n:
             raise DataError(f"{name} must be one value for each of the {n} rows")
 
 
 def _length(value: Any) -> int | None:
-    """Return how many rows something has; of what holds none, `as_rows` says what is wrong."""
+    """Return the number of rows of a value, or None; `as_rows` then says what is wrong."""
     if not hasattr(value, "__getitem__") and not isinstance(value, Source):
         return None
     try:
@@ -127,30 +130,25 @@ def _length(value: Any) -> int | None:
         return None
 
 
-def _some(n: int, k: int, rng: np.random.Generator) -> Rows:
-    """Return k of n rows, rising, each set of k as likely as any other."""
-    return np.sort(rng.choice(n, size=k, replace=False, shuffle=False)).astype(np.int64)
-
-
 def _stretch(order: Any, n: int, k: int, rng: np.random.Generator) -> Rows:
-    """Return k rows that follow each other in time."""
+    """Return k rows that are consecutive in time."""
     if isinstance(order, bool | np.bool_):
         start = int(rng.integers(0, n - k + 1))
         return np.arange(start, start + k)
-    at = int(rng.integers(0, n))
-    places, found = 0, None
+    row = int(rng.integers(0, n))
+    count, start_time = 0, None
     for times in _times(order):
-        if places <= at < places + len(times):
-            found = times[at - places]
-        places += len(times)
-    if found is None or places != n:
-        raise DataError(f"order has {places} values; pass one value for each of the {n} rows")
-    return _around(order, found, k)
+        if count <= row < count + len(times):
+            start_time = times[row - count]
+        count += len(times)
+    if start_time is None or count != n:
+        raise DataError(f"order has {count} values; pass one value for each of the {n} rows")
+    return _around(order, start_time, k)
 
 
 def _around(order: Any, start: Any, k: int) -> Rows:
-    """Return the k rows from the time `start` on; at the end of time, some before it as well."""
-    after, before, first = _Least(k), _Least(k), 0
+    """Return the k rows from the time `start` on; if they are fewer, also the last before it."""
+    after, before, first = _Smallest(k), _Smallest(k), 0
     for times in _times(order):
         rows, late = np.arange(first, first + len(times)), times >= start
         after.add(times[late], rows[late])
@@ -160,43 +158,42 @@ def _around(order: Any, start: Any, k: int) -> Rows:
     return np.sort(np.concatenate([rows, before.rows()[: k - len(rows)]]))
 
 
-class _Least:
-    """The rows of the k least values of many, never holding many more than k; ties by row."""
+class _Smallest:
+    """The rows of the k smallest values of a stream, in memory of order k; ties go by row."""
 
     def __init__(self, k: int) -> None:
         self._k = k
         self._values: list[NDArray[np.float64]] = []
         self._rows: list[Rows] = []
-        self._held = 0
 
     def add(self, values: NDArray[np.float64], rows: Rows) -> None:
-        """Look at further values."""
+        """Add values of the stream."""
         self._values.append(values)
         self._rows.append(rows)
-        self._held += len(rows)
-        if self._held > 2 * self._k:
+        if sum(map(len, self._rows)) > 2 * self._k:
             self.rows()
 
     def rows(self) -> Rows:
-        """Return the rows, by value."""
+        """Return the rows, sorted by value."""
         values = np.concatenate(self._values or [np.empty(0)])
         rows = np.concatenate(self._rows or [np.empty(0, np.int64)])
-        least = np.lexsort((rows, values))[: self._k]
-        self._values, self._rows, self._held = [values[least]], [rows[least]], len(least)
+        smallest = np.lexsort((rows, values))[: self._k]
+        self._values, self._rows = [values[smallest]], [rows[smallest]]
         return self._rows[0]
 
 
 def _times(order: Any) -> Iterator[NDArray[np.float64]]:
-    """Yield times in pieces, as numbers that rise with time."""
+    """Yield times in pieces, as numbers that increase with time."""
     for piece in order.pieces() if isinstance(order, Source) else (order,):
         times = as_times(piece)
         yield (times.astype(np.int64) if times.dtype.kind in "mM" else times).astype(np.float64)
 
 
 def _subsampled(k: int, n: int, in_time: bool) -> Caution:
+    """Return the warning that k of n rows were used."""
     how = "one stretch of time that begins at random" if in_time else "drawn at random"
     return Caution(
         "subsampled",
         f"{k:,} of {n:,} rows were used, {how}",
-        "More of them would sharpen the answer a little and take longer: max_rows= (--max-rows)",
+        "More rows would sharpen the estimate a little and take longer: max_rows= (--max-rows)",
     )

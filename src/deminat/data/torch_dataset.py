@@ -1,7 +1,7 @@
-"""Datasets of items (x, y), as torch has them: anything with a length that gives items by number.
+"""Datasets of pairs (x, y) as in torch: objects with a length that return items by number.
 
-An item is asked for once, and only if its row is drawn; both of its parts must be numbers of the
-shape that the first item has. No DataLoader is needed, and torch need not be there.
+Each item is loaded once, and only if its row is used. Both parts must be numbers of the same shape
+as in the first item. Neither a DataLoader nor torch is needed.
 """
 
 from collections.abc import Iterator
@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, printable
-from .source import Rows, Source
+from .source import Rows, Source, row_blocks
 
 __all__ = ["DatasetSide", "as_two_sides"]
 
-_PIECE = 4096  # items
+Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+_ITEMS_PER_PIECE = 4096
 
 
 def as_two_sides(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return both sides: those given or, without y, the halves of a dataset x of pairs."""
+    """Return x and y or, without y, the two parts of a dataset x of pairs."""
     if y is not None or not _is_dataset(x):
         return x, y
     if not hasattr(x, "__len__"):
@@ -30,14 +32,6 @@ def as_two_sides(x: Any, y: Any) -> tuple[Any, Any]:
     return DatasetSide(items, 0), DatasetSide(items, 1)
 
 
-def _is_dataset(value: Any) -> bool:
-    """Tell a dataset from an array, a frame or a list, which are one side."""
-    if isinstance(value, list | tuple | dict | str | bytes | Source):
-        return False
-    gives = hasattr(value, "__getitem__") or hasattr(value, "__iter__")
-    return gives and not any(hasattr(value, a) for a in ("shape", "columns", "dtype", "read"))
-
-
 class DatasetSide:
     """One part of the items of a dataset."""
 
@@ -46,7 +40,7 @@ class DatasetSide:
 
     @property
     def row_width(self) -> int:
-        """Values a row."""
+        """Number of values per row."""
         return max(1, self._items.first()[self._part].size)
 
     def __len__(self) -> int:
@@ -54,34 +48,33 @@ class DatasetSide:
 
     def take(self, rows: Rows | None = None) -> NDArray[np.float64]:
         """Return this part of some items, or of all."""
-        return self._items.both(np.arange(len(self)) if rows is None else rows)[self._part]
+        return self._items.load(np.arange(len(self)) if rows is None else rows)[self._part]
 
     def pieces(self) -> Iterator[NDArray[np.float64]]:
         """Yield this part of all items, some at a time."""
-        for start in range(0, len(self), _PIECE):
-            yield self.take(np.arange(start, min(start + _PIECE, len(self))))
+        yield from map(self.take, row_blocks(len(self), _ITEMS_PER_PIECE))
 
 
 class _Items:
-    """The items of a dataset; those that were asked for last are remembered for the other half."""
+    """The items of a dataset; the last ones loaded are stored until the other part is read."""
 
     def __init__(self, dataset: Any):
         self._dataset = dataset
-        self._last: tuple[Rows, tuple[NDArray[np.float64], NDArray[np.float64]]] | None = None
-        self._first: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        self._last: tuple[Rows, Pair] | None = None
+        self._first: Pair | None = None
 
     def __len__(self) -> int:
         return len(self._dataset)
 
-    def first(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the first item, which says what shape the others have."""
+    def first(self) -> Pair:
+        """Return the first item, whose shapes the others must have."""
         if self._first is None:
             if len(self) == 0:
                 raise DataError("the dataset has no items")
             self._first = self._item(0)
         return self._first
 
-    def both(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def load(self, rows: Rows) -> Pair:
         """Return both parts (k, ...) of the items at `rows`."""
         if self._last is not None and np.array_equal(self._last[0], rows):
             (_, found), self._last = self._last, None
@@ -93,40 +86,45 @@ class _Items:
                 if part.shape != side.shape[1:]:
                     raise DataError(
                         f"item {row} of the dataset has {name} of shape {part.shape} where item 0 "
-                        f"has {side.shape[1:]}: all must be of one shape"
+                        f"has {side.shape[1:]}: all items must have one shape"
                     )
                 side[place] = part
         self._last = rows, (x, y)
         return x, y
 
-    def _item(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _item(self, row: int) -> Pair:
         """Return one item as two arrays."""
         try:
             item = self._dataset[row]
-        except Exception as error:  # code of the user's own, which may raise anything
+        except Exception as error:  # the user's code may raise anything
             why = printable(error, 200) or type(error).__name__
-            raise DataError(f"item {row} of the dataset cannot be had: {why}") from error
-        if not isinstance(item, tuple | list) or len(item) != 2:
-            raise DataError(
-                f"item {row} of the dataset is {_kind(item)}, and must be a pair (x, y)"
-            )
-        return _numbers(item[0], row, "x"), _numbers(item[1], row, "y")
+            raise DataError(f"item {row} of the dataset cannot be loaded: {why}") from error
+        if not isinstance(item, tuple | list):
+            kind = f"a single {type(item).__name__}"
+        elif len(item) != 2:
+            kind = f"a sequence of length {len(item)}"
+        else:
+            return _numbers(item[0], row, "x"), _numbers(item[1], row, "y")
+        raise DataError(f"item {row} of the dataset is {kind}: it must be a pair (x, y)")
+
+
+def _is_dataset(value: Any) -> bool:
+    """Return whether a value is a dataset, not an array, a frame or a list."""
+    if isinstance(value, list | tuple | dict | str | bytes | Source):
+        return False
+    gives = hasattr(value, "__getitem__") or hasattr(value, "__iter__")
+    return gives and not any(hasattr(value, a) for a in ("shape", "columns", "dtype", "read"))
 
 
 def _numbers(part: Any, row: int, name: str) -> NDArray[np.float64]:
+    """Return one part of an item as an array of float64."""
     where = f"{name} of item {row} of the dataset"
     try:
         if hasattr(part, "detach"):
             part = part.detach().cpu().double()
         array = np.asarray(part)
-    except Exception as error:  # ragged lists, tensors of another kind, images that are closed
-        raise DataError(f"{where} is no array: {printable(error, 120)}") from error
+    except Exception as error:  # ragged lists, complex tensors, closed images
+        raise DataError(f"{where} is not an array: {printable(error, 120)}") from error
     if array.dtype.kind not in "biuf":
         raise DataError(f"{where} holds {array.dtype}, not numbers: encode it as numbers")
     return array.astype(np.float64)
-
-
-def _kind(item: Any) -> str:
-    if isinstance(item, tuple | list):
-        return f"{len(item)} things"
-    return f"one {type(item).__name__}"

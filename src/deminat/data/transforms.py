@@ -1,8 +1,8 @@
-r"""Maps that keep mutual information, fitted on training rows only.
+r"""Transforms that preserve mutual information, fitted on training rows only.
 
-$I(g(x); h(y)) = I(x; y)$ for every invertible $g$ and $h$, so each side may be put on whatever
-scale is easiest to learn from. All arithmetic is in float64, and only the outcome, of order one,
-may become float32: a column of 1e8 + {0, 1, 2} would be constant there.
+$I(g(x); h(y)) = I(x; y)$ for all invertible $g$ and $h$, so each side may be put on the scale that
+is easiest to learn from. All arithmetic is in float64; only the result, which is of order one, may
+become float32, in which a column of 1e8 + {0, 1, 2} would be constant.
 """
 
 from dataclasses import dataclass, replace
@@ -28,22 +28,20 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_LENGTHS = 3
-_FLATTEST = 1e-9
-_FARTHEST = 4.0  # standard deviations of a log length: beyond, networks would extrapolate
+_NORMS = 3  # per row
+_MIN_SLOPE = 1e-9
+_MAX_NORM = 4.0  # standard deviations of a log norm, beyond which networks would extrapolate
 
 
 class Transform(Protocol):
-    """A map fitted on training rows; `Standardize` shows how little it takes."""
+    """A map fitted on training rows; see `Standardize` for an example."""
 
     @classmethod
     def fit(cls, a: Array) -> Self:
-        """Return the map that suits the rows of `a` (n, ...)."""
-        ...
+        """Return the map fitted on rows `a` (n, ...)."""
 
     def __call__(self, a: Array) -> Array:
         """Return new rows `a` (m, ...) on the fitted scale."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Standardize:
 
     @classmethod
     def fit(cls, a: Array) -> Self:
-        """Return the map of the rows of `a` (n, ...)."""
+        """Return the map fitted on rows `a` (n, ...)."""
         axes = 0 if a.ndim == 2 else None
         size = _nonzero(np.abs(a).max(axis=axes))  # squares of 1e200 would overflow
         center = (a / size).mean(axis=axes) * size
@@ -68,7 +66,7 @@ class Standardize:
 
 @dataclass(frozen=True)
 class Identity:
-    """No map at all, for data whose scale is known to suit."""
+    """No change, for data that are on a suitable scale."""
 
     @classmethod
     def fit(cls, a: Array) -> Self:
@@ -82,22 +80,21 @@ class Identity:
 
 @dataclass(frozen=True)
 class Robust:
-    """Median and 68% half-width, then asinh: tails are tamed, radial structure survives."""
+    """Median 0 and 68% half-width 1, then asinh: bounds heavy tails, keeps radial structure."""
 
     center: Array
     scale: Array
 
     @classmethod
     def fit(cls, a: Array) -> Self:
-        """Return the map of the rows of `a` (n, d)."""
+        """Return the map fitted on rows `a` (n, d)."""
         center = np.median(a, axis=0)
         width = np.quantile(np.abs(a - center), 0.6827, axis=0)
         return cls(center, np.where(width > 0, width, Standardize.fit(a).scale))
 
     def __call__(self, a: Array) -> Array:
         """Return rows `a` (m, d) on the fitted scale."""
-        with np.errstate(over="ignore"):
-            return np.arcsinh(np.nan_to_num((a - self.center) / self.scale))
+        return np.arcsinh(self.linear()(a))
 
     def linear(self) -> "Linear":
         """Return the same scale without the asinh."""
@@ -106,7 +103,7 @@ class Robust:
 
 @dataclass(frozen=True)
 class Linear:
-    """Centred and divided by a width."""
+    """Centring and division by a width."""
 
     center: Array
     scale: Array
@@ -123,10 +120,9 @@ class Linear:
 
 @dataclass(frozen=True)
 class RankToNormal:
-    """Each column through its own distribution function to a standard normal.
+    """Each column through its empirical distribution function to a standard normal.
 
-    Between training values it interpolates; beyond them it stays at the last quantile. Ties
-    share their middle rank.
+    It interpolates between training values and is constant beyond them. Ties get their mean rank.
     """
 
     values: tuple[Array, ...]
@@ -134,7 +130,7 @@ class RankToNormal:
 
     @classmethod
     def fit(cls, a: Array) -> Self:
-        """Return the map of the rows of `a` (n, d)."""
+        """Return the map fitted on rows `a` (n, d)."""
         pairs = [_normal_quantiles(column) for column in a.reshape(len(a), -1).T]
         return cls(tuple(v for v, _ in pairs), tuple(q for _, q in pairs))
 
@@ -146,16 +142,16 @@ class RankToNormal:
 
 @dataclass(frozen=True)
 class SmoothRanks:
-    """`RankToNormal` along a smooth curve through some of the quantiles, so that it has a slope.
+    """A differentiable `RankToNormal`: a smooth curve through some of the quantiles.
 
-    Beyond the training values it goes on in a straight line.
+    Beyond the training values it is linear.
     """
 
     curves: tuple[PchipInterpolator, ...]
 
     @classmethod
     def fit(cls, a: Array) -> Self:
-        """Return the map of the rows of `a` (n, d)."""
+        """Return the map fitted on rows `a` (n, d)."""
         n = len(a)
         knots = min(200, max(10, n // 20))
         levels = np.concatenate([[0.5 / n], np.arange(1, knots) / knots, [1 - 0.5 / n]])
@@ -163,31 +159,29 @@ class SmoothRanks:
 
     def __call__(self, a: Array) -> Array:
         """Return rows `a` (m, d) with standard normal columns."""
-        return np.stack([_along(c, v)[0] for c, v in zip(self.curves, a.T, strict=True)], axis=1)
+        return np.stack([_evaluate(c, v)[0] for c, v in zip(self.curves, a.T, strict=True)], axis=1)
 
     def log_slope(self, a: Array) -> Array:
         """Return the log determinant (m,) of the map at rows `a`."""
-        slopes = [_along(c, v)[1] for c, v in zip(self.curves, a.T, strict=True)]
+        slopes = [_evaluate(c, v)[1] for c, v in zip(self.curves, a.T, strict=True)]
         return np.asarray(np.log(slopes).sum(axis=0))
 
 
 @dataclass(frozen=True)
 class Views:
-    """Two views side by side, `Robust` and `RankToNormal`, and three lengths of each row.
+    """Two views side by side, `Robust` and `RankToNormal`, and three norms of each row.
 
-    A network reads off whichever is easier: ranks undo any monotone map of single columns, the
-    robust scale keeps distances, and the lengths carry what columns share: heavy tails, or a turn
-    that depends on the distance. They are log lengths of the robust row before its asinh and of
-    the ranks, both freed of correlations, and of the row as measured from its own zero.
-    Images are standardised only.
+    A network uses the view that is easier to learn from. Ranks undo monotone maps of single
+    columns, and the robust scale keeps distances. The norms show what columns share, such as heavy
+    tails or a rotation that depends on the distance; see `Norms`. Images are only standardised.
     """
 
     views: tuple[Transform, ...]
-    lengths: "Norms | None" = None
+    norms: "Norms | None" = None
 
     @classmethod
     def fit(cls, a: Array) -> Self:
-        """Return the map of the rows of `a` (n, ...)."""
+        """Return the map fitted on rows `a` (n, ...)."""
         if a.ndim > 2:
             return cls((Standardize.fit(a),))
         robust, ranks = Robust.fit(a), RankToNormal.fit(a)
@@ -195,18 +189,22 @@ class Views:
 
     def __call__(self, a: Array) -> Array:
         """Return the views of rows `a`: (m, 2 d + 3) for columns, unchanged shape for images."""
-        if self.lengths is None:
+        if self.norms is None:
             return self.views[0](a)
-        return np.concatenate([*(view(a) for view in self.views), self.lengths(a)], axis=1)
+        return np.concatenate([*(view(a) for view in self.views), self.norms(a)], axis=1)
 
-    def columns(self, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return which columns of the views belong to columns `kept` (d,), with the lengths."""
-        return np.flatnonzero(np.concatenate([kept, kept, np.ones(_LENGTHS, dtype=bool)]))
+    def columns(self, selected: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the columns of the views that belong to columns `selected` (d,), and the norms."""
+        return np.flatnonzero(np.concatenate([selected, selected, np.ones(_NORMS, dtype=bool)]))
 
 
 @dataclass(frozen=True)
 class Norms:
-    """Standardised logarithms of the lengths of rows, measured in three ways."""
+    """Three standardised log norms per row.
+
+    They are the norms of the robust row without asinh and of the ranks, both with correlations
+    removed (Mahalanobis), and of the row in units of its root mean square.
+    """
 
     linear: Linear
     ranks: RankToNormal
@@ -216,33 +214,32 @@ class Norms:
 
     @classmethod
     def fit(cls, a: Array, linear: Linear, ranks: RankToNormal) -> Self:
-        """Return the lengths that suit the rows of `a` (n, d)."""
+        """Return the norms fitted on rows `a` (n, d)."""
         normal = ranks(a)
         correlations = normal.T @ normal / len(a)
         precision = np.asarray(np.linalg.pinv(correlations, rcond=1e-6, hermitian=True), float)
         size = _nonzero(np.abs(a).max(axis=0))
         size = size * _nonzero(np.sqrt(((a / size) ** 2).mean(axis=0)))
-        lengths = cls(linear, ranks, precision, size)
-        return replace(lengths, scale=Standardize.fit(lengths(a)))
+        norms = cls(linear, ranks, precision, size)
+        return replace(norms, scale=Standardize.fit(norms(a)))
 
     def __call__(self, a: Array) -> Array:
-        """Return (m, 3) of rows `a` (m, d)."""
+        """Return the norms (m, 3) of rows `a` (m, d)."""
         rows = self.linear(a), self.ranks(a), a / self.size
         with np.errstate(over="ignore"):
             squares = [((r @ self.precision) * r).sum(axis=1) for r in rows[:2]]
             squares.append((rows[2] ** 2).sum(axis=1))
-        lengths = np.log1p(np.clip(np.nan_to_num(np.stack(squares, axis=1)), 0, None))
-        return (
-            lengths if self.scale is None else np.clip(self.scale(lengths), -_FARTHEST, _FARTHEST)
-        )
+        norms = np.log1p(np.clip(np.nan_to_num(np.stack(squares, axis=1)), 0, None))
+        return norms if self.scale is None else np.clip(self.scale(norms), -_MAX_NORM, _MAX_NORM)
 
 
 def _nonzero(scale: Array) -> Array:
+    """Return scales with 1 in place of 0."""
     return np.where(scale > 0, scale, 1.0)
 
 
 def _normal_quantiles(column: Array) -> tuple[Array, Array]:
-    """Return the distinct values of a column and the normal quantile of each middle rank."""
+    """Return the distinct values of a column and the normal quantiles of their mean ranks."""
     values, counts = np.unique(column, return_counts=True)
     middle = np.cumsum(counts) - counts / 2
     return values, ndtri(middle / len(column))
@@ -256,8 +253,8 @@ def _curve(column: Array, levels: Array) -> PchipInterpolator:
     return PchipInterpolator(values, ndtri(levels[first]))
 
 
-def _along(curve: PchipInterpolator, values: Array) -> tuple[Array, Array]:
-    """Return heights and slopes of a curve, which ends in straight lines."""
+def _evaluate(curve: PchipInterpolator, values: Array) -> tuple[Array, Array]:
+    """Return heights and slopes of a curve that is linear beyond its ends."""
     within = np.clip(values, curve.x[0], curve.x[-1])
-    slopes = np.maximum(curve(within, 1), _FLATTEST)
+    slopes = np.maximum(curve(within, 1), _MIN_SLOPE)
     return curve(within) + (values - within) * slopes, slopes

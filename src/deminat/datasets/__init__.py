@@ -1,7 +1,7 @@
-"""Data to try things on: some come with the package, others are read from a folder of yours.
+"""Example data: one table comes with the package, images are read from a data folder.
 
-That folder is the one given, else the one that the environment variable DEMINAT_DATA names,
-else deminat in the user's cache ($XDG_CACHE_HOME or ~/.cache). Nothing is ever downloaded.
+The data folder is the argument `folder`, else the environment variable DEMINAT_DATA, else deminat
+in the user's cache ($XDG_CACHE_HOME or ~/.cache). Nothing is ever downloaded.
 """
 
 from .digits import mnist

@@ -1,7 +1,5 @@
 """Handwritten digits: MNIST."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np
@@ -52,15 +50,14 @@ def mnist(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Return the handwritten digits of LeCun et al.: images of 28 by 28 pixels and their labels.
 
-    The publisher's own files are read from `mnist` in the data folder, packed
-    (train-images-idx3-ubyte.gz and so on) or, as many tools leave them, unpacked without .gz;
-    the md5 of both forms is known. If both are there the packed one is read.
+    The published files are read from `mnist` in the data folder, packed
+    (train-images-idx3-ubyte.gz and so on) or unpacked, without .gz. The md5 of both forms is known.
+    If both are present, the packed one is read.
 
     Args:
         split: "train" for 60,000 images, "test" for 10,000 (the files called t10k).
-        folder: The data folder, which holds `mnist`. If None, DEMINAT_DATA names it; if that
-            is not set, it is deminat in the user's cache.
-        check: Whether only the published files will do. Without, any set in their form is
+        folder: The data folder, which holds `mnist`; see `deminat.datasets` for the default.
+        check: Whether the files must be the published ones. If not, any files of the same form are
             read: images (n, 28, 28) and labels (n,).
 
     Returns:
@@ -73,15 +70,12 @@ def mnist(
         LeCun, Bottou, Bengio, Haffner (1998), Gradient-based learning applied to document
         recognition, Proceedings of the IEEE 86:2278-2324.
     """
-    paths = [_MNIST.find(folder, f"{name}.gz", name) for name in _MNIST.names(split)]
-    if check:
-        for path in paths:
-            _MNIST.check(path)
+    files = [(f"{name}.gz", name) for name in _MNIST.names(split)]
+    paths = _MNIST.find(folder, *files, check=check)
     images, labels = (read_idx(path) for path in paths)
     if images.shape != (len(labels), 28, 28) or labels.ndim != 1:
         raise DataError(
             f"{show_path(paths[0])} has shape {images.shape} and its labels {labels.shape}, which "
-            "must "
-            "be (n, 28, 28) and (n,): get both files from one set"
+            "must be (n, 28, 28) and (n,): get both files from one set"
         )
     return images, labels

@@ -1,13 +1,11 @@
-"""IDX: arrays of bytes as MNIST is published, packed with gzip or not.
+"""Reading IDX, the format of MNIST: an array of bytes, packed with gzip or not.
 
     00 00 | type | k | lengths of k axes, four bytes each, big-endian | values
 
-Type 8 is an unsigned byte, the only one read here. How long a packed file becomes is known
-only by unpacking it, so it is unpacked piece by piece, to one byte beyond what the header says,
-and an array is made only if that byte is not there and all others are.
+Type 8 is an unsigned byte, the only one read here. The length of a packed file is known only by
+unpacking it. So it is unpacked piece by piece, up to one byte more than the header declares, and
+an array is made only if exactly the declared bytes are found.
 """
-
-from __future__ import annotations
 
 import gzip
 import io
@@ -41,14 +39,14 @@ def read_idx(path: PathLike) -> NDArray[np.uint8]:
     """Return the array in an idx file of unsigned bytes.
 
     Args:
-        path: The file; whether it is packed with gzip is seen from its first bytes.
+        path: The file; its first bytes show whether it is packed with gzip.
 
     Returns:
-        An array of the shape that the header declares, free to be written to.
+        A writable array of the shape in the header.
 
     Raises:
-        DataError: If the file cannot be read, is of another kind, or does not hold exactly
-            as many values as its header says.
+        DataError: If the file cannot be read, is of another kind, or does not hold exactly as many
+            values as its header declares.
     """
     path = check_readable(Path(path))
     with parsing(path, "idx"), path.open("rb") as file:
@@ -79,24 +77,24 @@ def _shape(stream: io.BufferedIOBase, label: str) -> tuple[int, ...]:
 
 
 def _values(stream: io.BufferedIOBase, path: Path, shape: tuple[int, ...], most: int) -> bytearray:
-    """Read as many bytes as `shape` says if that is all there are; `most` bounds a true claim."""
+    """Return the values of an array of `shape`, of a file that can hold `most` bytes."""
     size = math.prod(shape)
     if size > most:
-        raise _lie(path, size, f"cannot hold more than {most}")
+        raise _wrong_header(path, size, f"cannot hold more than {most}")
     check_memory(path, size, "take a machine with more memory")
     values = bytearray()
-    # The end of the stream, where gzip compares checksums, is seen by asking beyond it.
+    # One byte more is requested: gzip compares checksums at the end of the stream.
     while chunk := stream.read(min(_CHUNK, size + 1 - len(values))):
         values += chunk
     if len(values) != size:
-        raise _lie(path, size, "holds more" if len(values) > size else f"holds {len(values)}")
+        found = "more" if len(values) > size else str(len(values))
+        raise _wrong_header(path, size, f"holds {found}")
     return values
 
 
-def _lie(path: Path, size: int, truth: str) -> DataError:
-    """Return the error of a header that says something else than the file."""
+def _wrong_header(path: Path, size: int, found: str) -> DataError:
+    """Return the error of a header that does not match its file."""
     return DataError(
-        f"{show_path(path)} declares {printable(size)} bytes of values and {truth}: it is damaged "
-        "or "
-        "its header lies; get it again"
+        f"{show_path(path)} declares {printable(size)} bytes of values and {found}: it is damaged "
+        "or its header is wrong; get it again"
     )

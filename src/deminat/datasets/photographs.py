@@ -1,13 +1,11 @@
-"""Small photographs in colour: CIFAR-10 and CIFAR-100, as their publisher's binary version.
+"""Small photographs in colour: CIFAR-10 and CIFAR-100, in the publisher's binary version.
 
-A file is a row of records, with nothing before, between or after them:
+A file is a sequence of records, with nothing before, between or after them:
 
     label, or coarse label and fine label | 1024 bytes red | 1024 green | 1024 blue
 
 Each colour is a plane of 32 by 32 bytes, row by row from the top.
 """
-
-from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
@@ -26,7 +24,7 @@ __all__ = ["cifar10", "cifar100"]
 _PAGE = "www.cs.toronto.edu/~kriz/cifar.html (the binary version, {})"
 _SHAPE = (3, 32, 32)
 
-# What a record says of its image, one byte each, and how many classes there are.
+# The labels of a record, one byte each, and their numbers of classes.
 _CLASSES10 = {"label": 10}
 _CLASSES100 = {"coarse label": 20, "fine label": 100}
 
@@ -72,17 +70,16 @@ def cifar10(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Return the photographs of CIFAR-10: images of 32 by 32 pixels in colour and their labels.
 
-    The files of the publisher's binary version are read from `cifar-10-batches-bin` in the data
-    folder. The labels are 0 airplane, 1 automobile, 2 bird, 3 cat, 4 deer, 5 dog, 6 frog,
-    7 horse, 8 ship, 9 truck.
+    The labels are 0 airplane, 1 automobile, 2 bird, 3 cat, 4 deer, 5 dog, 6 frog, 7 horse, 8 ship,
+    9 truck.
 
     Args:
         split: "train" for 50,000 images (data_batch_1.bin to data_batch_5.bin), "test" for
             10,000 (test_batch.bin).
-        folder: The data folder, which holds `cifar-10-batches-bin`. If None, DEMINAT_DATA names
-            it; if that is not set, it is deminat in the user's cache.
-        check: Whether only the published files will do. Without, any set in their form is
-            read, of whichever batches there are.
+        folder: The data folder, which holds `cifar-10-batches-bin` with the files of the binary
+            version; see `deminat.datasets` for the default.
+        check: Whether the files must be the published ones. If not, any files of the same form are
+            read, of those batches that are present.
 
     Returns:
         Images (n, 3, 32, 32), red, green and blue from 0 to 255, and labels (n,), both uint8.
@@ -106,25 +103,18 @@ def cifar100(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Return the photographs of CIFAR-100: images of 32 by 32 pixels in colour and their labels.
 
-    The files of the publisher's binary version are read from `cifar-100-binary` in the data
-    folder.
-
     Args:
         split: "train" for 50,000 images (train.bin), "test" for 10,000 (test.bin).
-        folder: The data folder, which holds `cifar-100-binary`. If None, DEMINAT_DATA names it;
-            if that is not set, it is deminat in the user's cache.
+        folder: The data folder, which holds `cifar-100-binary` with the files of the binary
+            version; see `deminat.datasets` for the default.
         labels: "fine" for the 100 classes, "coarse" for the 20 groups of five that they form.
-        check: Whether only the published files will do. Without, any set in their form is read.
+        check: Whether the files must be the published ones. If not, any of the same form are read.
 
     Returns:
-        Images (n, 3, 32, 32), red, green and blue from 0 to 255, and labels (n,), both uint8.
+        Images (n, 3, 32, 32) and labels (n,), as of `cifar10`.
 
     Raises:
         DataError: If a file is missing, is not the published one, or cannot be read.
-
-    References:
-        Krizhevsky (2009), Learning multiple layers of features from tiny images, University of
-        Toronto.
     """
     if labels not in ("fine", "coarse"):
         raise ValueError(f"labels must be 'fine' or 'coarse', got {labels!r}")
@@ -132,16 +122,12 @@ def cifar100(
 
 
 def _find(published: Published, split: str, folder: PathLike | None, check: bool) -> list[Path]:
-    """Return the files of `split`: all and as published, or those that are there."""
+    """Return the files of `split`: all and as published, or those that are present."""
     names = published.names(split)
     if not check:
         place = published.place(folder)
         names = tuple(name for name in names if os.path.exists(place / name)) or names[:1]
-    paths = [published.find(folder, name) for name in names]
-    if check:
-        for path in paths:
-            published.check(path)
-    return paths
+    return published.find(folder, *((name,) for name in names), check=check)
 
 
 def _read(
@@ -164,14 +150,13 @@ def _read(
 
 
 def _count(path: Path, record: int) -> int:
-    """Return how many records of `record` bytes a file has."""
+    """Return the number of records of `record` bytes in a file."""
     with parsing(path, "CIFAR"):
         size = path.stat().st_size
     if size < record or size % record:
         raise DataError(
             f"{show_path(path)} has {size} bytes, and must have one or more whole records of "
-            f"{record} "
-            "bytes: it is cut off or of another kind; get it again"
+            f"{record} bytes: it is cut off or of another kind; get it again"
         )
     return size // record
 

@@ -1,6 +1,4 @@
-"""Proteins of single cells, which come with the package."""
-
-from __future__ import annotations
+"""Proteins in single cells: the table that comes with the package."""
 
 import io
 from importlib import resources

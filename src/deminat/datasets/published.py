@@ -1,10 +1,8 @@
-"""Sets of files as their publishers give them, in a folder of the user's.
+"""Published sets of files, in the user's data folder.
 
-A set is known by its checksums, which find accidents: a download that broke off, a file of
-another set, a disk that forgets.
+Checksums identify the files of a set. They detect accidents: an incomplete download, a file of
+another set, a damaged disk.
 """
-
-from __future__ import annotations
 
 import hashlib
 import os
@@ -21,17 +19,17 @@ __all__ = ["Published"]
 
 @dataclass(frozen=True)
 class Published:
-    """A set of files that someone publishes.
+    """A published set of files.
 
     Args:
-        title: What the set is called.
+        title: The name of the set.
         folder: The folder within the data folder that holds its files.
-        source: Where the publisher has them.
+        source: Where to get them.
         splits: The names of the files of each split.
-        checksum: The kind of checksum, as `hashlib` calls it.
-        sums: The checksum of each file as published and, if that is packed, unpacked; a packed
-            file goes by its name without .gz.
-        sizes: The bytes of each file, where they are known.
+        checksum: The name of the checksum in `hashlib`.
+        sums: The checksums of each file: as published and, if that is packed, unpacked. The key is
+            the name without .gz.
+        sizes: The bytes of each file, where known.
     """
 
     title: str
@@ -54,17 +52,28 @@ class Published:
         data = folder or os.environ.get("DEMINAT_DATA") or cache
         return Path(os.path.expanduser(data), self.folder)
 
-    def find(self, folder: PathLike | None, *forms: str) -> Path:
-        """Return the file that has the first name of `forms` that is there."""
+    def find(self, folder: PathLike | None, *files: tuple[str, ...], check: bool) -> list[Path]:
+        """Return a path for each file, the first existing one of its possible names.
+
+        Args:
+            folder: The data folder.
+            files: The possible names of each file.
+            check: Whether the files must be the published ones.
+        """
         place = self.place(folder)
-        for path in (place / form for form in forms):
+        paths = [self._first_existing(place, names) for names in files]
+        for path in paths if check else ():
+            self.check(path)
+        return paths
+
+    def _first_existing(self, place: Path, names: tuple[str, ...]) -> Path:
+        for path in (place / name for name in names):
             if os.path.exists(path):
                 return check_readable(path)
         raise DataError(
-            f"no {' or '.join(forms)} in {show_path(place)}: nothing is downloaded silently; get "
-            "it "
-            f"from {self.source}, and let folder= or the environment variable DEMINAT_DATA name "
-            f"the folder that holds {self.folder}"
+            f"no {' or '.join(names)} in {show_path(place)}: nothing is downloaded; get it from "
+            f"{self.source}, and set folder= or the environment variable DEMINAT_DATA to the "
+            f"folder that holds {self.folder}"
         )
 
     def check(self, path: Path) -> None:
@@ -74,7 +83,7 @@ class Published:
             size = os.fstat(file.fileno()).st_size
             if size != self.sizes.get(name, size):
                 raise self._other(path, f"it has {size} bytes, not {self.sizes[name]}")
-            # A checksum against accidents must also work where md5 is barred from security.
+            # Not for security: md5 must work also where it is disabled for that purpose.
             begin = partial(hashlib.new, self.checksum, usedforsecurity=False)
             found = hashlib.file_digest(file, begin).hexdigest()
         if found not in self.sums[name]:
@@ -85,6 +94,5 @@ class Published:
         """Return the error of a file that is not the published one."""
         return DataError(
             f"{show_path(path)} is not the published file ({why}): get it again from "
-            f"{self.source}, "
-            "or read another set with check=False"
+            f"{self.source}, or read another set with check=False"
         )

@@ -1,22 +1,43 @@
-"""What estimators have in common."""
+"""What estimators have in common: the protocol, and a base of those with and without training."""
 
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from ..data.pairs import draw_partners
-from ..data.sample import Sample, as_sample
+from ..data.sample import LEAST_PAIRS, Sample, as_sample
+from ..data.schema import Schema
 from ..data.splits import hold_out
 from ..data.transforms import Transform
 from ..objectives import DEMI
 from ..results import MIResult
 from ..runtime.progress import Progress
-from ..training.config import EarlyStopping
-from .scores import Scores, held_out_loss
+from ..training.callbacks import History
+from ..training.config import Training
+from ..training.early_stopping import EarlyStopping
+from .crossfit import CrossFit, CrossFitOptions, cross_fit
+from .fitted import FittedScorer, PairScorer
+from .scores import Scores, held_out_loss, result_from_pointwise
 
-__all__ = ["MIEstimator", "requires_y", "scaling_name"]
+__all__ = [
+    "Array",
+    "Estimate",
+    "MIEstimator",
+    "Sides",
+    "TrainedEstimator",
+    "UntrainedEstimator",
+    "flat",
+    "split_for_stopping",
+]
+
+Array = NDArray[np.float64]
+Sides = tuple[Array, Array]
 
 
 class MIEstimator(Protocol):
@@ -31,12 +52,12 @@ class MIEstimator(Protocol):
         """Learn from pairs."""
         ...
 
-    def log_ratio(self, x: Any, y: Any) -> NDArray[np.float64]:
+    def log_ratio(self, x: Any, y: Any) -> Array:
         """Return the log ratio (n,) of pairs, in nats."""
         ...
 
     def estimate(self, x: Any, y: Any) -> MIResult:
-        """Return the mutual information of pairs, new ones if it is to be believed."""
+        """Return the mutual information of pairs, which should be new to the fit."""
         ...
 
     def score(self, x: Any, y: Any) -> float:
@@ -50,32 +71,170 @@ class MIEstimator(Protocol):
         ...
 
 
-def requires_y(tags: Tags) -> Tags:
-    """Tell scikit-learn that `fit` wants both sides."""
-    tags.target_tags.required = True
-    return tags
+@dataclass(frozen=True)
+class Estimate:
+    """A result, with the models that it was read off; `None` where they are not known."""
+
+    result: MIResult
+    models: tuple[PairScorer, ...] | None
 
 
-def scaling_name(scaling: type[Transform]) -> str:
-    """Return what results call a map of the columns."""
-    return getattr(scaling, "__name__", type(scaling).__name__)
+class _Estimator(BaseEstimator):  # type: ignore[misc]
+    """Manners of scikit-learn."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
 
 
-Array = NDArray[np.float64]
-Sides = tuple[Array, Array]
+class TrainedEstimator(_Estimator):
+    """Estimators that are trained: fitted on some pairs, or cross-fitted on all.
+
+    A subclass is a dataclass with at least `scaling`, `training` and `seed`. It writes `name`,
+    `fit_sample`, which sets `scorer_` and `history_`, `reading`, `estimate` and `score`.
+    """
+
+    scaling: type[Transform]
+    training: Training
+    seed: int
+    scorer_: FittedScorer
+    history_: History
+
+    def fit(self, x: Any, y: Any) -> Self:
+        """Train on pairs x (n, ...), y (n, ...)."""
+        return self.fit_sample(as_sample(x, y, least=LEAST_PAIRS))
+
+    def log_ratio(self, x: Any, y: Any) -> Array:
+        """Return the log ratio (n,) of pairs, in nats."""
+        check_is_fitted(self)
+        return self.scorer_.joint(as_sample(x, y, least=1))
+
+    def measure(
+        self,
+        sample: Sample,
+        *,
+        folds: int = 5,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> MIResult:
+        """Return the mutual information of all pairs of a sample, by cross-fitting."""
+        fit = self.cross_fit(sample, CrossFitOptions(folds, n_jobs, progress))
+        return self.reading(fit, sample)
+
+    def cross_fit(self, sample: Sample, options: CrossFitOptions) -> CrossFit:
+        """Return each pair of a sample scored by a model that never saw it."""
+        return cross_fit(self, sample, options, self.partners_scored())
+
+    def fit_sample(self, sample: Sample, progress: Progress | None = None) -> Self:
+        """Train on a checked sample."""
+        raise NotImplementedError
+
+    def reading(self, fit: CrossFit, sample: Sample) -> MIResult:
+        """Return the result that is read off cross-fitted scores."""
+        raise NotImplementedError
+
+    def partners_scored(self) -> int:
+        """Return how many unpaired partners each held-out pair is scored with."""
+        raise NotImplementedError
+
+    def baseline_mean(self, sample: Sample) -> float:
+        """Return the mean score of pairs by the baseline alone, in nats; 0 without one."""
+        return 0.0
+
+    def shared_training(self) -> Hashable:
+        """Return a key that is equal for estimators that one training serves."""
+        return id(self)
+
+    def within(self, seconds: float) -> Self:
+        """Return the estimator with a limit of seconds for each fit."""
+        raise ValueError(f"{self.name} has no budget: it is trained to the end; leave budget out")
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        raise NotImplementedError
+
+    @property
+    def is_mean_log_ratio(self) -> bool:
+        """Whether the estimate is the mean log ratio; otherwise it has no interval."""
+        return True
+
+    @property
+    def is_validated(self) -> bool:
+        """Whether intervals were validated for it."""
+        return False
+
+    @property
+    def scaling_name(self) -> str:
+        """What results call the map of the columns."""
+        return getattr(self.scaling, "__name__", type(self.scaling).__name__)
+
+
+class UntrainedEstimator(_Estimator):
+    """Estimators in closed form or by neighbours.
+
+    A subclass writes `name`, `fit`, which sets `maps_` and `schema_`, `joint` and
+    `estimate_sample`.
+    """
+
+    maps_: tuple[Transform, Transform]
+    schema_: Schema
+
+    def log_ratio(self, x: Any, y: Any) -> Array:
+        """Return the log ratio (n,) of pairs, in nats."""
+        check_is_fitted(self)
+        return self.joint(as_sample(x, y, least=1))
+
+    def estimate(self, x: Any, y: Any) -> MIResult:
+        """Return the mean log ratio of pairs under what was fitted."""
+        sample = as_sample(x, y)
+        return result_from_pointwise(self.log_ratio(sample.x, sample.y), self.name, sample.warnings)
+
+    def score(self, x: Any, y: Any) -> float:
+        """Return minus the cross-entropy of telling joint pairs from unpaired ones."""
+        sample = as_sample(x, y)
+        joint = self.log_ratio(sample.x, sample.y)
+        (others,) = draw_partners(sample, 1, seed=0).T.numpy()
+        product = self.log_ratio(sample.x, sample.y[others])
+        return -held_out_loss(DEMI(), Scores(joint, product[:, None]))
+
+    def measure(
+        self, sample: Sample, *, folds: int = 5, n_jobs: int = 1, progress: Progress | None = None
+    ) -> MIResult:
+        """Return the mutual information of all pairs of a sample.
+
+        `folds`, `n_jobs` and `progress` do nothing here: nothing is trained.
+        """
+        return self.estimate_sample(sample).result
+
+    def estimate_sample(self, sample: Sample) -> Estimate:
+        """Return the mutual information of all pairs of a sample, with what was fitted."""
+        raise NotImplementedError
+
+    def joint(self, sample: Sample) -> Array:
+        """Return the log ratio (n,) of the pairs of a sample, in nats."""
+        raise NotImplementedError
+
+    def fitted_to(self, sample: Sample) -> Self:
+        """Return a fitted copy."""
+        fitted: Self = clone(self).fit(sample.x, sample.y)
+        return fitted
+
+    def mapped(self, sample: Sample) -> Sides:
+        """Return both sides on the fitted scales."""
+        self.schema_.check(sample)
+        return self.maps_[0](flat(sample.x)), self.maps_[1](flat(sample.y))
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        raise NotImplementedError
 
 
 def flat(a: Array) -> Array:
+    """Return rows (n, d) of any shape."""
     return a.reshape(len(a), -1)
-
-
-def cross_entropy_of(estimator: MIEstimator, x: Any, y: Any) -> float:
-    """Return the balanced cross-entropy of an estimator's log ratios on pairs."""
-    sample = as_sample(x, y)
-    joint = estimator.log_ratio(sample.x, sample.y)
-    (others,) = draw_partners(sample, 1, seed=0).T.numpy()
-    product = estimator.log_ratio(sample.x, sample.y[others])
-    return held_out_loss(DEMI(), Scores(joint, product[:, None]))
 
 
 def split_for_stopping(

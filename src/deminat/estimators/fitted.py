@@ -1,12 +1,12 @@
-r"""The log ratio of new rows, by what was fitted to old ones.
+r"""What was fitted, for scoring pairs: of one fold, of all folds, and given z.
 
-Each fold has a critic $f_j$ of its own. An old row may be scored by one of them only, the one that
-has not seen it. New rows were seen by none, so all speak: $f = \frac1J \sum_j f_j$, which errs no
-more than they do on average, and mostly less. Given z it is what y adds to it, by the chain rule
-row by row: $f(x; y, z) - f(x; z)$.
+Each fold has a critic $f_j$ of its own. A row of the estimate may be scored only by the critic that
+was not trained on it. New rows were seen by none, so all are averaged: $f = \frac1J \sum_j f_j$,
+whose error is at most their mean error. Given z it is what y adds to z, by the chain rule row by
+row: $f(x; y, z) - f(x; z)$.
 
-New rows must look like the old ones. Columns with names are matched by name; a level of a category
-that no new row has is a column of zeros, and one that no old row had is an error.
+New rows must have the columns of the fit. Columns with names are matched by name. A level of a
+category that no new row has is a column of zeros; one that the fit never saw is an error.
 """
 
 from collections.abc import Sequence
@@ -14,39 +14,53 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from ..critics.scoring import joint_scores
+from ..critics.scoring import joint_scores, product_scores
 from ..data.arrays import columns_of
+from ..data.pairs import draw_partners
 from ..data.sample import (
     UNNAMED,
     NanPolicy,
+    RowOptions,
     Sample,
-    Schema,
     as_sample,
     as_samples_given,
     complete_rows,
     varying_columns,
 )
-from ..data.source import Source as Stored
-from ..errors import DataError
+from ..data.schema import Schema
+from ..data.source import Source
+from ..data.units import PAIR_SIZE, row_pairs
+from ..errors import DataError, printable
 from ..runtime.process import one_thread
 from .scaling import Scales
+from .scores import Scores
 
-__all__ = ["ColumnNames", "FittedModel", "FittedScorer", "FoldEnsemble", "PairScorer"]
+__all__ = [
+    "ColumnNames",
+    "FittedModel",
+    "FittedScorer",
+    "FoldEnsemble",
+    "PairScorer",
+    "Tables",
+]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Tables = NDArray[np.float64]  # (draws, pairs, 2, 2) scores of each x of a pair of rows with each y
 
-_LEVEL = "="  # between the name of a category and its level
+_AT_ONCE = 1 << 12  # pairs of rows that are scored together: bounds the memory
 _NAMES = 5  # of a side in a message
 
 
 class PairScorer(Protocol):
-    """A fitted estimator, as far as it is needed here."""
+    """Something fitted that scores pairs."""
 
     def joint(self, sample: Sample) -> Array:
-        """Score the pairs of a sample."""
+        """Return the log ratio (n,) of the pairs of a sample, in nats."""
         ...
 
 
@@ -55,20 +69,41 @@ class FittedScorer:
     """What is left of a trained estimator to score pairs.
 
     Args:
-        scales: How rows become tensors.
+        scales: How rows become features.
         critic: Scores them.
-        offset: Taken off the scores, in nats.
+        offset: Subtracted from the scores, in nats.
     """
 
     scales: Scales
-    critic: Any
+    critic: nn.Module
     offset: float = 0.0
 
     def joint(self, sample: Sample) -> Array:
-        """Score the pairs of a sample."""
+        """Return the scores (n,) of the pairs of a sample."""
         with one_thread():
             joint = joint_scores(self.critic, *self.scales(sample))
         return np.asarray(joint.double().numpy() - self.offset)
+
+    def scores(self, sample: Sample, k: int, seed: int) -> Scores:
+        """Return the scores of the pairs of a sample and of k unpaired partners of each."""
+        x, y = self.scales(sample)
+        partners = draw_partners(sample, k, seed)
+        with one_thread():
+            joint = joint_scores(self.critic, x, y)
+            product = product_scores(self.critic, x, y, partners)
+        return Scores(joint.double().numpy() - self.offset, product.double().numpy() - self.offset)
+
+    def tables(self, sample: Sample, seed: int) -> Tables:
+        """Return the scores of pairs of independent rows, each x of a pair with each y."""
+        rows = row_pairs(sample, seed)
+        x, y = self.scales(sample)
+        found = []
+        with one_thread():
+            for some in torch.split(torch.from_numpy(rows).view(-1, PAIR_SIZE), _AT_ONCE):
+                left, right = some.repeat_interleave(PAIR_SIZE, dim=1), some.repeat(1, PAIR_SIZE)
+                found.append(joint_scores(self.critic, x[left.flatten()], y[right.flatten()]))
+        scores = torch.cat(found) if rows.size else torch.empty(0)
+        return scores.double().numpy().reshape(*rows.shape, PAIR_SIZE) - self.offset
 
 
 @dataclass(frozen=True)
@@ -86,20 +121,20 @@ class ColumnNames:
     @classmethod
     def of(cls, value: Any) -> Self:
         """Return the columns of a frame or series, in memory or in a file."""
-        some = value.take(np.arange(1)) if isinstance(value, Stored) else value
+        some = value.take(np.arange(1)) if isinstance(value, Source) else value
         names, categorical = columns_of(some)
         return cls(names, categorical) if all(names) else cls()
 
 
 @dataclass(frozen=True)
 class FoldEnsemble:
-    """Members that score pairs of the same columns.
+    """The models of all folds, of pairs of the same columns.
 
     Args:
-        schema: Of the rows as they came.
-        x_kept: Which columns of x the members know, the others being constant; `None` for all.
+        schema: Of the rows as they were given.
+        x_kept: Columns of x that vary and that the models know; `None` for all.
         y_kept: The same of y.
-        members: One for each fold; none where a side never varied, so that the log ratio is 0.
+        members: One for each fold; none where a side is constant, so that the log ratio is 0.
     """
 
     schema: Schema
@@ -109,20 +144,20 @@ class FoldEnsemble:
 
     @classmethod
     def of(cls, sample: Sample, members: Sequence[PairScorer]) -> Self:
-        """Return what was fitted to a sample without its constant columns."""
+        """Return the ensemble that was fitted to a sample without its constant columns."""
         kept = varying_columns(sample.x), varying_columns(sample.y)
         return cls(Schema.of(sample), *kept, tuple(members))
 
-    def __call__(self, sample: Sample) -> Array:
+    def __call__(self, sample: Sample, x_levels: "_Levels", y_levels: "_Levels") -> Array:
         """Return the mean score (n,) of pairs, in nats."""
         x_names, y_names = self.schema.names
-        x = _matched(sample.x, sample.x_names, x_names, "x")
-        y = _matched(sample.y, sample.y_names, y_names, "y")
+        x = _matched(sample.x, sample.x_names, x_names, x_levels)
+        y = _matched(sample.y, sample.y_names, y_names, y_levels)
         sample = replace(sample, x=x[0], x_names=x[1], y=y[0], y_names=y[1])
         self.schema.check(sample)
         if not self.members:
             return np.zeros(len(sample))
-        x, y = _taken(*x, self.x_kept), _taken(*y, self.y_kept)
+        x, y = _selected(*x, self.x_kept), _selected(*y, self.y_kept)
         known = replace(sample, x=x[0], x_names=x[1], y=y[0], y_names=y[1])
         return np.asarray(np.mean([member.joint(known) for member in self.members], axis=0))
 
@@ -132,7 +167,7 @@ class FittedModel:
     """What results carry.
 
     Args:
-        sources: Of x, of y and, if anything is given, of that.
+        sources: Columns of x, of y and, if anything is given, of that.
         whole: Scores x with y, or with y and what is given.
         known: Scores x with what is given, if anything is.
     """
@@ -142,62 +177,79 @@ class FittedModel:
     known: FoldEnsemble | None = None
 
     def log_ratio(self, x: Any, y: Any, given: Any = None, nan: NanPolicy = "raise") -> Array:
-        """Return the log ratio (n,) of new rows, in nats; NaN of those that are omitted."""
+        """Return the log ratio (n,) of new rows, in nats; NaN for rows that are omitted."""
         if self.known is None and given is not None:
             raise DataError("nothing was given in the estimate: leave given out")
         if self.known is not None and given is None:
             raise DataError("the estimate was given z: pass given= (--given) for the new rows too")
+        options = RowOptions(nan=nan)
+        of_x, of_y, *of_given = self._levels(x, y, given)
         if self.known is None:
-            sample = as_sample(x, y, nan=nan, least=1)
-            found = self.whole(sample)
+            sample = as_sample(x, y, options, least=1)
+            found = self.whole(sample, of_x, of_y)
         else:
-            sample, known, _ = as_samples_given(x, y, given, nan=nan, least=1)
-            found = self.whole(sample) - self.known(known)
+            sample, known, _ = as_samples_given(x, y, given, options, least=1)
+            found = self.whole(sample, of_x, of_y + of_given[0])
+            found = found - self.known(known, of_x, of_given[0])
         if not sample.dropped:
             return found
         everywhere = np.full(len(found) + sample.dropped, np.nan)
         everywhere[complete_rows(x, y, given)] = found
         return everywhere
 
+    def _levels(self, *sides: Any) -> "list[_Levels]":
+        names = "x", "y", "given"
+        return [
+            _Levels(name, source.categorical, ColumnNames.of(side).categorical)
+            for name, source, side in zip(names, self.sources, sides, strict=False)
+        ]
 
-def _taken(a: Array, names: tuple[str, ...], kept: Mask | None) -> tuple[Array, tuple[str, ...]]:
+
+@dataclass(frozen=True)
+class _Levels:
+    """Which columns of a side are categories: in the fit, and in new rows."""
+
+    side: str
+    fitted: tuple[str, ...]
+    new: tuple[str, ...]
+
+    def __add__(self, other: "_Levels") -> "_Levels":
+        return _Levels(self.side, self.fitted + other.fitted, self.new + other.new)
+
+
+def _selected(a: Array, names: tuple[str, ...], kept: Mask | None) -> tuple[Array, tuple[str, ...]]:
     if kept is None:
         return a, names
     return a[:, kept], tuple(name for name, keep in zip(names, kept, strict=True) if keep)
 
 
 def _matched(
-    a: Array, names: tuple[str, ...], wanted: tuple[str, ...], side: str
+    a: Array, names: tuple[str, ...], wanted: tuple[str, ...], levels: _Levels
 ) -> tuple[Array, tuple[str, ...]]:
     """Return rows with the columns in the order of the fit, where both have names."""
     if names == wanted or UNNAMED in (names[0], wanted[0]) or a.ndim > 2:
         return a, names
-    if len(set(wanted)) < len(wanted):  # by place, or not at all
+    if len(set(wanted)) < len(wanted):  # by position, or not at all
         return a, names
-    place = {name: j for j, name in enumerate(names)}
-    levels, known = _categories(names), _categories(wanted)
+    position = {name: j for j, name in enumerate(names)}
     extra = [name for name in names if name not in wanted]
-    new = [name for name in extra if _of(name) in known and a[:, place[name]].any()]
-    if new:
+    unseen = [n for n in extra if _is_level(n, levels.fitted) and a[:, position[n]].any()]
+    if unseen:
         raise DataError(
-            f"{side} has {new[0]}, a level that the fit never saw: leave those rows out"
+            f"{levels.side} has {unseen[0]}, a level that the fit never saw: leave those rows out"
         )
-    missing = any(name not in place and _of(name) not in levels for name in wanted)
-    if missing or any(_of(name) not in known for name in extra):
+    missing = any(n not in position and not _is_level(n, levels.new) for n in wanted)
+    if missing or any(not _is_level(n, levels.fitted) for n in extra):
         raise DataError(
-            f"{side} has columns {', '.join(names[:_NAMES])}; the fit had "
+            f"{levels.side} has columns {', '.join(names[:_NAMES])}; the fit had "
             f"{', '.join(wanted[:_NAMES])}: pass the same"
         )
     nothing = np.zeros(len(a))
-    columns = [a[:, place[name]] if name in place else nothing for name in wanted]
+    columns = [a[:, position[name]] if name in position else nothing for name in wanted]
     return np.stack(columns, axis=1), wanted
 
 
-def _of(name: str) -> str | None:
-    """Return the category that a column is a level of, if it may be one."""
-    category, equals, _ = name.partition(_LEVEL)
-    return category if equals else None
-
-
-def _categories(names: Sequence[str]) -> set[str | None]:
-    return {_of(name) for name in names} - {None}
+def _is_level(name: str, categories: Sequence[str]) -> bool:
+    """Tell whether a column stands for a level of one of the categories."""
+    prefixes = (printable(f"{category}=").removesuffix("…") for category in categories)
+    return any(name.startswith(prefix) for prefix in prefixes)

@@ -16,31 +16,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ..critics.scoring import joint_scores
-from ..data.pairs import Batch, batches, draw_partners
-from ..data.sample import LEAST_PAIRS, Sample, as_sample
+from ..data.pairs import Batch, batches
+from ..data.sample import Sample, as_sample
 from ..data.transforms import RankToNormal, Transform
-from ..data.units import row_pairs
 from ..errors import DataError
 from ..results import MIResult
 from ..runtime.process import one_thread
 from ..runtime.progress import Progress
 from ..training.analytic.realnvp import likelihood_loss
-from ..training.callbacks import Callback, told
-from ..training.config import EarlyStopping, Training
+from ..training.callbacks import training_diagnostics
+from ..training.config import Training
+from ..training.early_stopping import EarlyStopping
 from ..training.loop import Descent, train
-from .base import requires_y, scaling_name, split_for_stopping
-from .crossfit import CrossFit, FoldStore, cross_fit
+from .base import TrainedEstimator, split_for_stopping
+from .crossfit import CrossFit
+from .fitted import FittedScorer
 from .scaling import Scales
-from .scores import Scores, Tables, result_from_pointwise, score_pairs, score_row_pairs
+from .scores import result_from_pointwise
 
 __all__ = ["FLOW_AUTO", "FLOW_PAPER", "GM", "FlowRatio"]
 
@@ -52,7 +48,7 @@ FLOW_AUTO = Training(
     halve_at=(),
     cosine=True,
     clip=10.0,
-    stopping=EarlyStopping(gain=1e-3),
+    stopping=EarlyStopping(min_delta=1e-3),
 )
 
 
@@ -105,7 +101,7 @@ class FlowRatio(nn.Module):
 
 
 @dataclass(eq=False, repr=False)
-class GM(BaseEstimator):  # type: ignore[misc]
+class GM(TrainedEstimator):
     """The generative model of the paper: flows for the joint and both marginals.
 
     Args:
@@ -115,7 +111,7 @@ class GM(BaseEstimator):  # type: ignore[misc]
         training: How to train.
         seed: Of all randomness.
 
-    After `fit`: `flows_` (a `FlowRatio`), `scales_` (the fitted maps), `history_`.
+    After `fit`: `flows_` (a `FlowRatio`), `history_`.
     """
 
     blocks: int = 3
@@ -129,66 +125,34 @@ class GM(BaseEstimator):  # type: ignore[misc]
         """`gm`."""
         return "gm"
 
-    def fit(self, x: Any, y: Any) -> Self:
-        """Train on pairs x (n, d), y (n, d')."""
-        return self.fit_sample(as_sample(x, y, least=LEAST_PAIRS))
-
-    def log_ratio(self, x: Any, y: Any) -> NDArray[np.float64]:
-        """Return the log ratio (n,) of pairs, in nats."""
-        check_is_fitted(self)
-        return self.joint(as_sample(x, y, least=1))
+    @property
+    def flows_(self) -> nn.Module:
+        """The trained flows."""
+        return self.scorer_.critic
 
     def estimate(self, x: Any, y: Any) -> MIResult:
-        """Return the mutual information of pairs: held-out ones, if it is to be believed."""
+        """Return the mutual information of pairs, which should be new to the fit."""
         check_is_fitted(self)
         sample = as_sample(x, y)
-        pointwise = self.scores(sample, 1).joint
-        return result_from_pointwise(pointwise, self.name, sample.warnings, told([self.history_]))
+        figures = training_diagnostics([self.history_])
+        return result_from_pointwise(
+            self.scorer_.joint(sample), self.name, sample.warnings, figures
+        )
 
     def score(self, x: Any, y: Any) -> float:
         """Return the mean log likelihood of pairs, for model selection."""
         check_is_fitted(self)
         with one_thread():
-            return -_loss_of(*self.scales_(as_sample(x, y, least=1)))(self.flows_)
-
-    def measure(
-        self,
-        sample: Sample,
-        *,
-        folds: int = 5,
-        n_jobs: int = 1,
-        progress: Progress | None = None,
-    ) -> MIResult:
-        """Return the mutual information of all pairs of a sample, by cross-fitting."""
-        fit = self.cross_fit(sample, folds=folds, n_jobs=n_jobs, progress=progress)
-        return self.reading(fit, sample)
-
-    def cross_fit(
-        self,
-        sample: Sample,
-        *,
-        folds: int = 5,
-        n_jobs: int = 1,
-        progress: Progress | None = None,
-        callbacks: Sequence[Callback] = (),
-        keeper: FoldStore | None = None,
-    ) -> CrossFit:
-        """Return each pair of a sample scored by flows that never saw it."""
-        return cross_fit(
-            self,
-            sample,
-            count=folds,
-            k=1,
-            n_jobs=n_jobs,
-            progress=progress,
-            callbacks=callbacks,
-            keeper=keeper,
-        )
+            return -_loss_of(*_tensors(self.scorer_.scales, as_sample(x, y, least=1)))(self.flows_)
 
     def reading(self, fit: CrossFit, sample: Sample) -> MIResult:
-        """Return the information that cross-fitted scores show."""
-        figures = {**fit.diagnostics(), "scaling": scaling_name(self.scaling)}
+        """Return the mean log ratio of cross-fitted scores."""
+        figures = fit.diagnostics(self.scaling_name)
         return result_from_pointwise(fit.scores.joint, self.name, sample.warnings, figures)
+
+    def partners_scored(self) -> int:
+        """Return 1."""
+        return 1
 
     def fit_sample(self, sample: Sample, progress: Progress | None = None) -> Self:
         """Train on a checked sample."""
@@ -196,46 +160,28 @@ class GM(BaseEstimator):  # type: ignore[misc]
             raise DataError("method 'gm' takes columns, not images; flatten them, or use 'demi'")
         fitted, held = split_for_stopping(sample, self.training.stopping, self.seed)
         self.n_features_in_ = sample.x.shape[1]
-        self.scales_ = Scales.fit(self.scaling, fitted)
-        x, y = self.scales_(fitted)
-        stream = batches(
-            len(x), self.training.batch, None, torch.Generator().manual_seed(self.seed)
-        )
+        scales = Scales.fit(self.scaling, fitted)
+        x, y = _tensors(scales, fitted)
+        generator = torch.Generator().manual_seed(self.seed)
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            self.flows_ = FlowRatio(x.shape[1], y.shape[1], self.blocks, self.hidden)
+            flows = FlowRatio(x.shape[1], y.shape[1], self.blocks, self.hidden)
             self.history_ = train(
-                self.flows_,
-                _batch_loss(self.flows_, x, y),
-                stream,
+                flows,
+                _batch_loss(flows, x, y),
+                batches(len(x), self.training.batch, None, generator),
                 max(1, len(x) // self.training.batch),
                 self.training,
-                held_loss=None if held is None else _loss_of(*self.scales_(held)),
+                held_loss=None if held is None else _loss_of(*_tensors(scales, held)),
                 progress=progress,
             )
+        self.scorer_ = FittedScorer(scales, flows)
         return self
 
-    def scores(self, sample: Sample, k: int) -> Scores:
-        """Score the pairs of a sample and k unpaired partners of each."""
-        others = draw_partners(sample, k, self.seed)
-        return score_pairs(self.flows_, *self.scales_(sample), others)
 
-    def joint(self, sample: Sample) -> NDArray[np.float64]:
-        """Score the pairs of a sample alone."""
-        with one_thread():
-            return joint_scores(self.flows_, *self.scales_(sample)).double().numpy()
-
-    def baseline_mean(self, sample: Sample) -> float:
-        """Return 0: flows know nothing before they are trained."""
-        return 0.0
-
-    def tables(self, sample: Sample) -> Tables:
-        """Score each x of couples of independent rows with each y, (draws, couples, 2, 2)."""
-        rows = row_pairs(sample, self.seed)
-        return score_row_pairs(self.flows_, *self.scales_(sample), rows)
-
-    def __sklearn_tags__(self) -> Tags:
-        return requires_y(super().__sklearn_tags__())
+def _tensors(scales: Scales, sample: Sample) -> tuple[Tensor, Tensor]:
+    x, y = scales(sample)
+    return x.seen, y.seen
 
 
 def _turns(x_features: int, y_features: int) -> Tensor:

@@ -1,29 +1,31 @@
-"""Gaussian and Gaussian copula: the closed form from covariances."""
+r"""Gaussian: the closed form from covariances, exact for jointly normal data.
 
-from dataclasses import dataclass, replace
+$I = -\frac12\sum_i\log(1 - \rho_i^2)$ over the canonical correlations. With rank-to-normal
+marginals it is the information of a Gaussian copula, whatever the marginals are.
+"""
+
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from ..data.sample import Sample, Schema, as_sample
+from ..data.sample import Sample, as_sample
+from ..data.schema import Schema
 from ..data.transforms import RankToNormal, Standardize, Transform
-from ..results import Caution, MIResult
-from ..runtime.progress import Progress
-from .base import Array, Sides, cross_entropy_of, flat, requires_y
+from ..records import Diagnostics
+from ..results import Caution
+from .base import Array, Estimate, UntrainedEstimator, flat
 from .scores import result_from_pointwise
 
 __all__ = ["Gaussian"]
 
-_BIAS = 0.02  # nats of expected overestimate that are worth a word
+_BIAS = 0.02  # nats of expected overestimate that are worth a warning
 _SKEWED = 2.0  # that of an exponential
 _CERTAIN = 1 - 1e-12  # a canonical correlation that is 1 but for rounding
 
 
 @dataclass(eq=False, repr=False)
-class Gaussian(BaseEstimator):  # type: ignore[misc]
+class Gaussian(UntrainedEstimator):
     """Closed form from covariances; with `ranks` that of a Gaussian copula.
 
     Args:
@@ -46,7 +48,7 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         transform: type[Transform] = RankToNormal if self.ranks else Standardize
         self.maps_ = transform.fit(flat(sample.x)), transform.fit(flat(sample.y))
         self.schema_ = Schema.of(sample)
-        x, y = self._mapped(sample)
+        x, y = self.mapped(sample)
         self.means_ = x.mean(axis=0), y.mean(axis=0)
         x, y = x - self.means_[0], y - self.means_[1]
         x_white, y_white = _whitener(x), _whitener(y)
@@ -55,53 +57,30 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         self.correlations_ = np.minimum(rho, _CERTAIN)
         return self
 
-    def log_ratio(self, x: Any, y: Any) -> Array:
-        """Return the log ratio (n,) of pairs, in nats, were they jointly normal."""
-        check_is_fitted(self)
-        return self.joint(as_sample(x, y, least=1))
-
     def joint(self, sample: Sample) -> Array:
-        """Return the same of a checked sample."""
-        x, y = self._mapped(sample)
+        """Return the log ratio (n,) of the pairs of a sample, in nats, were they jointly normal."""
+        x, y = self.mapped(sample)
         p = (x - self.means_[0]) @ self.directions_[0]
         q = (y - self.means_[1]) @ self.directions_[1]
         r = self.correlations_
         quadratic = (r * (p**2 + q**2) - 2 * p * q) * r / (1 - r**2)
         return np.asarray(-0.5 * (np.log1p(-(r**2)) + quadratic).sum(axis=1))
 
-    def estimate(self, x: Any, y: Any) -> MIResult:
-        """Return the mean log ratio of pairs under the fitted covariances."""
-        sample = as_sample(x, y)
-        return result_from_pointwise(self.log_ratio(sample.x, sample.y), self.name, sample.warnings)
-
-    def score(self, x: Any, y: Any) -> float:
-        """Return minus the cross-entropy of telling pairs from unpaired ones."""
-        return -cross_entropy_of(self, x, y)
-
-    def measure(
-        self, sample: Sample, *, folds: int = 5, n_jobs: int = 1, progress: Progress | None = None
-    ) -> MIResult:
-        """Return the closed form from all pairs: the mean log ratio under their covariances.
-
-        `folds`, `n_jobs` and `progress` do nothing here: nothing is trained.
-        """
-        fitted = clone(self).fit(sample.x, sample.y)
+    def estimate_sample(self, sample: Sample) -> Estimate:
+        """Return the closed form from all pairs: the mean log ratio under their covariances."""
+        fitted = self.fitted_to(sample)
+        warnings = sample.warnings + fitted._warnings(sample)
+        figures = Diagnostics(
+            canonical_correlations=tuple(fitted.correlations_.tolist()),
+            scaling=type(fitted.maps_[0]).__name__,
+        )
         pointwise = fitted.log_ratio(sample.x, sample.y)
-        warnings = sample.warnings + fitted._cautions(sample)
-        figures = {
-            "canonical_correlations": fitted.correlations_.tolist(),
-            "scaling": type(fitted.maps_[0]).__name__,
-        }
         result = result_from_pointwise(pointwise, self.name, warnings, figures)
-        return replace(result, model=(fitted,))
+        return Estimate(result, (fitted,))
 
-    def _mapped(self, sample: Sample) -> Sides:
-        self.schema_.check(sample)
-        return self.maps_[0](flat(sample.x)), self.maps_[1](flat(sample.y))
-
-    def _cautions(self, sample: Sample) -> tuple[Caution, ...]:
+    def _warnings(self, sample: Sample) -> tuple[Caution, ...]:
         found = []
-        skewness = max(float(np.abs((z**3).mean(axis=0)).max()) for z in self._mapped(sample))
+        skewness = max(float(np.abs((z**3).mean(axis=0)).max()) for z in self.mapped(sample))
         if skewness > _SKEWED:
             found.append(
                 Caution(
@@ -123,14 +102,11 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
             found.append(
                 Caution(
                     "infinite",
-                    "a linear combination of y is one of x exactly, so the MI may be infinite",
-                    "Look for a column that stands on both sides",
+                    "a linear combination of y equals one of x exactly, so the MI may be infinite",
+                    "Look for a column that is on both sides",
                 )
             )
         return tuple(found)
-
-    def __sklearn_tags__(self) -> Tags:
-        return requires_y(super().__sklearn_tags__())
 
 
 def _whitener(a: Array) -> Array:

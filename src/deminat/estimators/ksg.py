@@ -1,22 +1,18 @@
-r"""KSG and Gaussian: no training, the same protocol.
+r"""KSG: mutual information from nearest neighbours, without training.
 
-**KSG** (Kraskov, Stögbauer and Grassberger, 2004) compares, around each pair, the distance of
-its k-th neighbour in the joint space (largest coordinate difference) with how many neighbours
-that distance holds on each side:
+Kraskov, Stögbauer and Grassberger (2004) compare, around each pair, the distance of its k-th
+neighbour in the joint space (largest coordinate difference) with how many neighbours are within
+that distance on each side:
 
 $$ i(x, y) = \psi(k) + \psi(n) - \psi(n_x + 1) - \psi(n_y + 1). $$
 
 Where k others are at the very same place (discrete values) equal points are counted instead, the
 pair itself among them: the plug-in ratio of a table. Elsewhere ties, as rounded values have them,
-are broken by moving each value by 1e-10 standard deviations, but for constant columns: their
+are broken by moving each value by 1e-10 standard deviations, except for constant columns: their
 information with everything is 0.
-
-**Gaussian** is exact for jointly normal data: $I = -\frac12\sum_i\log(1 - \rho_i^2)$ over the
-canonical correlations, and at least a start elsewhere. With rank-to-normal marginals it is the
-information of a Gaussian copula, whatever the marginals are.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,32 +20,30 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.special import digamma
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from ..data.sample import Sample, Schema, as_sample
+from ..data.sample import Sample, as_sample
+from ..data.schema import Schema
 from ..data.transforms import Standardize
-from ..results import MIResult
-from ..runtime.progress import Progress
-from .base import Array, Sides, cross_entropy_of, flat, requires_y
+from ..records import Diagnostics
+from .base import Array, Estimate, Sides, UntrainedEstimator, flat
 from .scores import result_from_pointwise
 
 __all__ = ["KSG"]
 
 Neighbours = tuple[Array, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
 _COLUMNS_OF_A_TREE = 10  # beyond, it is slower than all distances
 _ROWS_OF_A_TABLE = 256  # of distances held at once
 
 
 @dataclass(eq=False, repr=False)
-class KSG(BaseEstimator):  # type: ignore[misc]
-    """Nearest neighbours: good in few dimensions, blind in many.
+class KSG(UntrainedEstimator):
+    """Nearest neighbours: accurate for few columns, biased low for many.
 
     Args:
         k: Which neighbour sets the distance; larger is smoother.
 
-    `fit` remembers the pairs; `log_ratio` looks for neighbours among them.
+    `fit` stores the pairs; `log_ratio` searches for neighbours among them.
     """
 
     k: int = 3
@@ -60,58 +54,34 @@ class KSG(BaseEstimator):  # type: ignore[misc]
         return f"ksg(k={self.k})"
 
     def fit(self, x: Any, y: Any) -> Self:
-        """Remember pairs x (n, ...), y (n, ...) as the reference."""
+        """Store pairs x (n, ...), y (n, ...) as the reference."""
         if self.k < 1:
             raise ValueError(f"k must be at least 1, got {self.k!r}")
         sample = as_sample(x, y, least=self.k + 2)
         self.n_features_in_ = sample.x.shape[1]
         self.schema_ = Schema.of(sample)
         self.maps_ = Standardize.fit(flat(sample.x)), Standardize.fit(flat(sample.y))
-        self.reference_ = self._mapped(sample)
+        self.reference_ = self.mapped(sample)
         return self
 
-    def log_ratio(self, x: Any, y: Any) -> Array:
-        """Return the local information (n,) of pairs, in nats."""
-        check_is_fitted(self)
-        return self.joint(as_sample(x, y, least=1))
-
     def joint(self, sample: Sample) -> Array:
-        """Return the same of a checked sample."""
-        return self._local(*self._mapped(sample), own=False)
+        """Return the local information (n,) of the pairs of a sample, in nats."""
+        return self._local(*self.mapped(sample), own=False)
 
-    def estimate(self, x: Any, y: Any) -> MIResult:
-        """Return the mutual information of pairs, with neighbours from the fitted ones."""
-        sample = as_sample(x, y)
-        return result_from_pointwise(self.log_ratio(sample.x, sample.y), self.name, sample.warnings)
-
-    def score(self, x: Any, y: Any) -> float:
-        """Return minus the cross-entropy of telling pairs from unpaired ones."""
-        return -cross_entropy_of(self, x, y)
-
-    def measure(
-        self, sample: Sample, *, folds: int = 5, n_jobs: int = 1, progress: Progress | None = None
-    ) -> MIResult:
-        """Return the mutual information of all pairs, each left out of its own neighbours.
-
-        `folds`, `n_jobs` and `progress` do nothing here: nothing is trained.
-        """
+    def estimate_sample(self, sample: Sample) -> Estimate:
+        """Return the mutual information of all pairs, each left out of its own neighbours."""
         labels = np.arange(len(sample)) if sample.copies is None else sample.copies
         _, first, back = np.unique(labels, return_index=True, return_inverse=True)
-        once = sample.take(first)  # a copy would be its own nearest neighbour
-        fitted = clone(self).fit(once.x, once.y)
+        fitted = self.fitted_to(sample.take(first))  # a copy would be its own nearest neighbour
         pointwise = fitted._local(*fitted.reference_, own=True)[back]
-        figures = {"scaling": type(fitted.maps_[0]).__name__}
+        figures = Diagnostics(scaling=type(fitted.maps_[0]).__name__)
         result = result_from_pointwise(pointwise, self.name, sample.warnings, figures)
-        return replace(result, model=(fitted,))
-
-    def _mapped(self, sample: Sample) -> Sides:
-        self.schema_.check(sample)
-        return self.maps_[0](flat(sample.x)), self.maps_[1](flat(sample.y))
+        return Estimate(result, (fitted,))
 
     def _local(self, x: Array, y: Array, own: bool) -> Array:
-        """Return (n,) terms; `own` if the pairs are the reference and must not see themselves."""
+        """Return (n,) terms; with `own` the pairs are the reference and exclude themselves."""
         rng = np.random.default_rng(0)
-        reference = _told_apart(self.reference_[0], rng), _told_apart(self.reference_[1], rng)
+        reference = _break_ties(self.reference_[0], rng), _break_ties(self.reference_[1], rng)
         near, _ = self._terms(reference if own else (x, y), reference, own)
         if _most_equal(self.reference_) < self.k + own:
             return near
@@ -129,11 +99,8 @@ class KSG(BaseEstimator):  # type: ignore[misc]
         ratio = digamma(inside) + digamma(others + 1)
         return np.asarray(ratio - digamma(n_x - own + 1) - digamma(n_y - own + 1)), equal
 
-    def __sklearn_tags__(self) -> Tags:
-        return requires_y(super().__sklearn_tags__())
 
-
-def _told_apart(a: Array, rng: np.random.Generator) -> Array:
+def _break_ties(a: Array, rng: np.random.Generator) -> Array:
     """Return standardised columns moved so little that only ties are broken."""
     return np.asarray(a + 1e-10 * rng.standard_normal(a.shape) * (a != a[:1]).any(axis=0))
 

@@ -1,53 +1,96 @@
-"""Names of methods."""
+"""Names of methods and presets, without torch: commands list them before anything is loaded.
 
-from collections.abc import Callable
-from typing import TypeAlias, get_args
+To add a method, write its objective (or estimator) and one line in `METHODS`. To add a preset,
+write its recipe in `recipes` and one line in `PRESETS`. Both also take entries from outside:
+`METHODS["mine2"] = MyObjective`, `PRESETS["tiny"] = MyRecipe`.
+"""
 
-from ..data.sample import Sample
-from ..objectives import CCMI, DEMI, JSD, MINE, NWJ, SMILE, InfoNCE, Objective
-from .base import MIEstimator
-from .flows import GM
-from .gaussian import Gaussian
-from .ksg import KSG
-from .recipes import Preset, flow_estimator, neural_estimator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
-__all__ = ["METHODS", "Method", "estimator_for"]
+if TYPE_CHECKING:
+    from ..data.sample import Sample
+    from ..objectives import Objective
+    from .base import MIEstimator
+    from .recipes import Recipe
 
-Method: TypeAlias = str | Objective | MIEstimator
-METHODS: dict[str, Callable[[], Objective | MIEstimator]] = {
-    "demi": DEMI,
-    "jsd": JSD,
-    "ccmi": CCMI,
-    "smile": SMILE,
-    "mine": MINE,
-    "nwj": NWJ,
-    "infonce": InfoNCE,
-    "gm": GM,
-    "ksg": KSG,
-    "gaussian": Gaussian,
-    "copula": lambda: Gaussian(ranks=True),
+__all__ = ["METHODS", "PRESETS", "Entry", "Method", "Preset", "estimator_for", "trains"]
+
+Method: TypeAlias = Union[str, "Objective", "MIEstimator"]
+Preset: TypeAlias = str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something to be made when it is needed.
+
+    Args:
+        module: Where it is, within deminat.
+        name: What it is called there.
+        settings: To make it with.
+        trains: Whether it trains anything.
+    """
+
+    module: str
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    trains: bool = True
+
+    def __call__(self) -> Any:
+        """Return it."""
+        return getattr(import_module(f"deminat.{self.module}"), self.name)(**self.settings)
+
+
+METHODS: dict[str, Callable[[], "Objective | MIEstimator"]] = {
+    "demi": Entry("objectives", "DEMI"),
+    "jsd": Entry("objectives", "JSD"),
+    "ccmi": Entry("objectives", "CCMI"),
+    "smile": Entry("objectives", "SMILE"),
+    "mine": Entry("objectives", "MINE"),
+    "nwj": Entry("objectives", "NWJ"),
+    "infonce": Entry("objectives", "InfoNCE"),
+    "gm": Entry("estimators.flows", "GM"),
+    "ksg": Entry("estimators.ksg", "KSG", trains=False),
+    "gaussian": Entry("estimators.gaussian", "Gaussian", trains=False),
+    "copula": Entry("estimators.gaussian", "Gaussian", {"ranks": True}, trains=False),
+}
+PRESETS: dict[str, Callable[[], "Recipe"]] = {
+    "auto": Entry("estimators.recipes", "Auto"),
+    "quick": Entry("estimators.recipes", "Quick"),
+    "paper": Entry("estimators.recipes", "Paper"),
 }
 
 
+def trains(method: str) -> bool:
+    """Tell whether a method trains anything."""
+    return getattr(METHODS[method], "trains", True)
+
+
 def estimator_for(
-    method: Method, preset: Preset = "auto", sample: Sample | None = None, seed: int = 0
-) -> MIEstimator:
+    method: Method, preset: Preset = "auto", sample: "Sample | None" = None, seed: int = 0
+) -> "MIEstimator":
     """Return the estimator that a method and a preset stand for.
 
     Args:
         method: A name, an objective, or an estimator, which is returned as it is.
-        preset: `"auto"`, `"quick"` or `"paper"`.
-        sample: What it is to be used on, since images want another critic.
+        preset: A name of `PRESETS`.
+        sample: What it is to be used on, since images need another critic.
         seed: Of all randomness.
     """
-    if preset not in get_args(Preset):
-        raise ValueError(f'preset must be "auto", "quick" or "paper", got {preset!r}')
+    from ..objectives import Objective
+    from .flows import GM
+
+    if preset not in PRESETS:
+        raise ValueError(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}")
+    recipe = PRESETS[preset]()
     if isinstance(method, str):
         if method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
         method = METHODS[method]()
         if isinstance(method, GM):
-            return flow_estimator(preset, seed)
+            return recipe.flows(seed)
     if isinstance(method, Objective):
-        return neural_estimator(method, preset, sample, seed)
+        return recipe.neural(method, sample, seed)
     return method

@@ -1,60 +1,62 @@
-"""How both sides of a sample become tensors."""
+"""How both sides of a sample become features: maps and a baseline, fitted on training rows."""
 
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ..critics.baselines import Baseline, Frames
-from ..data.sample import Sample, Schema
-from ..data.transforms import Transform
+from ..critics.features import Features
+from ..data.sample import Sample
+from ..data.schema import Schema
+from ..data.transforms import Array, Transform
 
 __all__ = ["Scales"]
 
 
 @dataclass(frozen=True)
 class Scales:
-    """How both sides of a sample become tensors: maps fitted on training rows.
+    """Maps of both sides.
 
     Args:
-        schema: Of those rows.
+        schema: Of the training rows.
         x_map: Map of x.
         y_map: Map of y.
-        start: A log ratio in closed form, whose two halves stand in the last columns.
+        baseline: A log ratio in closed form.
     """
 
     schema: Schema
     x_map: Transform
     y_map: Transform
-    start: Baseline | None = None
+    baseline: Baseline | None = None
 
     @classmethod
-    def fit(cls, scaling: type[Transform], sample: Sample, start: Baseline | None = None) -> Self:
-        """Return the scales that suit the rows of a sample, seen from the frames of the start."""
-        frames = Frames() if start is None else start.frames
+    def fit(
+        cls, scaling: type[Transform], sample: Sample, baseline: Baseline | None = None
+    ) -> Self:
+        """Return the scales that suit the rows of a sample, in the frames of the baseline."""
+        frames = Frames() if baseline is None else baseline.frames
         maps = scaling.fit(frames.of_x(sample.x)), scaling.fit(frames.of_y(sample.y))
-        return cls(Schema.of(sample), *maps, start)
+        return cls(Schema.of(sample), *maps, baseline)
 
-    @property
-    def halves(self) -> int:
-        """How many of the last columns a side belong to the start."""
-        if self.start is None:
-            return 0
-        (columns,) = self.schema.shapes[0]
-        return int(self.start.left(np.zeros((1, columns))).shape[1])
-
-    def __call__(self, sample: Sample) -> tuple[Tensor, Tensor]:
-        """Return x and y (n, ...) as tensors on the fitted scales."""
+    def __call__(self, sample: Sample) -> tuple[Features, Features]:
+        """Return the features of x and of y."""
         self.schema.check(sample)
-        if self.start is None:
-            x, y = self.x_map(sample.x), self.y_map(sample.y)
+        baseline = self.baseline
+        if baseline is None:
+            nothing = np.empty((len(sample), 0))
+            maps = (self.x_map(sample.x), nothing), (self.y_map(sample.y), nothing)
+            dtype = torch.float32
         else:
-            frames = self.start.frames
-            x = np.hstack([self.x_map(frames.of_x(sample.x)), self.start.left(sample.x)])
-            y = np.hstack([self.y_map(frames.of_y(sample.y)), self.start.right(sample.y)])
-        # At high information the halves nearly cancel, and then float32 is too coarse.
-        blind = self.start is not None and not self.start.informative
-        dtype = torch.float64 if blind else torch.float32
-        return torch.from_numpy(x).to(dtype), torch.from_numpy(y).to(dtype)
+            frames = baseline.frames
+            of_x = self.x_map(frames.of_x(sample.x)), baseline.left(sample.x)
+            maps = of_x, (self.y_map(frames.of_y(sample.y)), baseline.right(sample.y))
+            # At high information the factors nearly cancel, and then float32 is too coarse.
+            dtype = torch.float32 if baseline.informative else torch.float64
+        x, y = (Features(_tensor(seen, dtype), _tensor(known, dtype)) for seen, known in maps)
+        return x, y
+
+
+def _tensor(a: Array, dtype: torch.dtype) -> torch.Tensor:
+    return torch.from_numpy(a).to(dtype)

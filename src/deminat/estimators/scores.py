@@ -1,36 +1,29 @@
-"""Scores of held-out pairs -> a result: the estimate, its standard error, its diagnostics."""
+"""Scores of held-out pairs -> a result: the estimate, its standard error, its warnings."""
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..critics.scoring import joint_scores, product_scores
-from ..data.units import PAIR_SIZE
-from ..objectives import InfoNCE, Objective
+from ..objectives import Objective
+from ..records import Diagnostics
 from ..results import Caution, MIResult
-from ..runtime.process import one_thread
 
 __all__ = [
     "Scores",
-    "Tables",
     "estimate_warnings",
     "held_out_loss",
     "result_from_pointwise",
     "result_from_scores",
-    "score_pairs",
-    "score_row_pairs",
     "standard_error",
 ]
 
 _UNDERPOWERED = 500
 _GROUPS = 50
 _TAG = 0x6209  # rows may have been drawn by a stream of a plain seed
+_NONE = Diagnostics()
 
 
 @dataclass(frozen=True)
@@ -54,40 +47,43 @@ def result_from_scores(
     objective: Objective,
     scores: Scores,
     warnings: tuple[Caution, ...] = (),
-    diagnostics: Mapping[str, Any] | None = None,
-    optimism: float = 0.0,
+    diagnostics: Diagnostics = _NONE,
+    correction: float = 0.0,
     units: NDArray[np.int64] | None = None,
 ) -> MIResult:
-    """Return what `objective` makes of the scores, corrected by an optimism in nats.
+    """Return the result that `objective` reads off the scores.
 
-    Rows of one unit (n,) count as one for the standard error.
+    Args:
+        objective: Whose estimate to take.
+        scores: Of held-out pairs.
+        warnings: Of the sample.
+        diagnostics: Of the training.
+        correction: Added to the estimate, in nats.
+        units: (n,) rows of one unit count as one for the standard error.
     """
-    mi = float(objective.estimate(*scores.tensors())) + optimism
-    error = standard_error(objective, scores, units)
+    mi, n = float(objective.estimate(*scores.tensors())) + correction, len(scores.joint)
     normaliser, normaliser_error = _normaliser(scores.product)
-    figures = {
-        "correction": optimism,
-        "held_out_loss": held_out_loss(objective, scores),
-        "normaliser": normaliser,
-        "normaliser_error": normaliser_error,
-    }
     return MIResult(
         mi=mi,
-        standard_error=error,
-        n=len(scores.joint),
+        standard_error=standard_error(objective, scores, units),
+        n=n,
         method=objective.name,
         pointwise=scores.joint - scores.joint.mean() + mi,
-        warnings=warnings
-        + estimate_warnings(mi, len(scores.joint))
-        + _saturated(objective, mi, scores),
-        diagnostics={**figures, **(diagnostics or {})},
+        warnings=warnings + estimate_warnings(mi, n) + _saturated(objective, mi, scores),
+        diagnostics=replace(
+            diagnostics,
+            correction=correction,
+            held_out_loss=held_out_loss(objective, scores),
+            normaliser=normaliser,
+            normaliser_error=normaliser_error,
+        ),
     )
 
 
 def _normaliser(product: NDArray[np.float64]) -> tuple[float, float]:
     """Return the mean of exp f over scores (n, k), and its standard error.
 
-    Scores of a critic that ran away have none that a number could hold: then they are not finite.
+    Scores of a critic that diverged are too large for a number: then neither is finite.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         means = np.exp(product).mean(axis=1)
@@ -98,13 +94,13 @@ def result_from_pointwise(
     pointwise: NDArray[np.float64],
     method: str,
     warnings: tuple[Caution, ...] = (),
-    diagnostics: Mapping[str, Any] | None = None,
+    diagnostics: Diagnostics = _NONE,
 ) -> MIResult:
     """Return the result of a method whose estimate is the mean of (n,) pointwise values."""
     mi, n = float(pointwise.mean()), len(pointwise)
     error = float(pointwise.std(ddof=1) / n**0.5)
-    told = warnings + estimate_warnings(mi, n)
-    return MIResult(mi, error, n, method, pointwise, told, diagnostics or {})
+    found = warnings + estimate_warnings(mi, n)
+    return MIResult(mi, error, n, method, pointwise, found, diagnostics)
 
 
 def held_out_loss(objective: Objective, scores: Scores) -> float:
@@ -117,7 +113,7 @@ def standard_error(
 ) -> float:
     """Return the jackknife standard error of an estimate over random groups of units, or pairs.
 
-    It serves every objective, also those whose estimate is no plain mean.
+    It serves every objective, also those whose estimate is not a mean.
     """
     n = len(scores.joint)
     joint, product = scores.tensors()
@@ -137,16 +133,16 @@ def standard_error(
 
 
 def _saturated(objective: Objective, mi: float, scores: Scores) -> tuple[Caution, ...]:
-    """Say so where InfoNCE is near the largest value that it can take."""
-    ceiling = math.log(scores.product.shape[1] + 1)
-    if not isinstance(objective, InfoNCE) or mi < ceiling - 1:
+    """Warn where an estimate is near the largest value that its objective can take."""
+    k = scores.product.shape[1]
+    if mi < objective.ceiling(k) - 1:
         return ()
-    message = f"InfoNCE cannot exceed log(k + 1) = {ceiling:.2f} nats here"
+    message = f"{objective.name} cannot exceed {objective.ceiling(k):.2f} nats with {k} partners"
     return (Caution("saturated", message, "Use method='demi', which has no ceiling"),)
 
 
 def estimate_warnings(mi: float, n: int) -> tuple[Caution, ...]:
-    """Return what any estimate of `mi` nats from `n` pairs should be read with."""
+    """Return the warnings that depend on the estimate `mi` and on the number n of pairs alone."""
     found = []
     if n < _UNDERPOWERED:
         found.append(
@@ -160,31 +156,9 @@ def estimate_warnings(mi: float, n: int) -> tuple[Caution, ...]:
         found.append(
             Caution(
                 "negative",
-                "the estimate is below 0, which mutual information never is: what there is, is "
-                "less than the error of the method",
-                "Read it as near 0; whether there is anything at all, a p-value tells",
+                "the estimate is below 0, which mutual information never is: the true value is "
+                "smaller than the error of the method",
+                "Read it as near 0; the p-value says whether x and y are dependent",
             )
         )
     return tuple(found)
-
-
-Tables = NDArray[np.float64]
-_AT_ONCE = 1 << 12  # bounds the memory
-
-
-def score_pairs(critic: nn.Module, x: Tensor, y: Tensor, others: Tensor) -> Scores:
-    """Return the scores of pairs and of unpaired partners `others` (n, k), in float64."""
-    with one_thread():
-        joint, product = joint_scores(critic, x, y), product_scores(critic, x, y, others)
-    return Scores(joint.double().numpy(), product.double().numpy())
-
-
-def score_row_pairs(critic: nn.Module, x: Tensor, y: Tensor, rows: NDArray[np.int64]) -> Tables:
-    """Return (draws, couples, 2, 2) scores of each x of a couple with each y, in float64."""
-    found = []
-    with one_thread():
-        for some in torch.split(torch.from_numpy(rows).view(-1, PAIR_SIZE), _AT_ONCE):
-            left, right = some.repeat_interleave(PAIR_SIZE, dim=1), some.repeat(1, PAIR_SIZE)
-            found.append(joint_scores(critic, x[left.flatten()], y[right.flatten()]))
-    scores = torch.cat(found) if rows.size else torch.empty(0)
-    return scores.double().numpy().reshape(*rows.shape, PAIR_SIZE)

@@ -1,12 +1,18 @@
-"""Learning in stages: what a critic is taught, and separable critics added up one by one.
+r"""Fitting a critic: in one training, or in stages of separable critics that are added up.
 
-Each stage adds a network, silent at first, to what there is already: first one that sees only the
-lengths of the rows, then one that also sees the columns that matter, then one that sees all. A
-narrow network cannot learn much noise, and what it found is no longer left for the wide one to find
-among noise. The first is taught for a shorter time, lest it learn coarsely what a later one would
-learn finely. The last stage concatenates x and y: it learns edges, which inner products of a few
-smooth functions cannot have. Held-out rows end each stage, at its silent beginning if nothing is
-gained; separable critics show soon whether there is initial_patience.
+Each stage adds a network, zero at first, to the baseline and the stages before it: first one that
+sees only the norms of the rows, then one that also sees the related columns, then one that sees all
+columns. A narrow network cannot memorise much noise, and what it found is no longer left for the
+wide one to find among noise. The first is trained for a shorter time: otherwise it would learn
+coarsely what a later one learns finely. The last stage concatenates x and y: it learns edges, which
+inner products of a few smooth functions cannot have. Held-out rows end each stage, at zero if
+nothing is learnt.
+
+Which columns are related? A network that sees 25 columns of which 3 matter learns noise from the
+other 22. Columns are made normal by their ranks, z. A column is related if one of the first three
+Hermite polynomials, $z$, $z^2 - 1$, $z^3 - 3z$, correlates with one of the other side's. For
+independent columns the largest of $9 d_x d_y$ correlations grows like
+$\sqrt{2\log(9 d_x d_y)/n}$.
 """
 
 import math
@@ -21,13 +27,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..critics.baselines import Frames
-from ..critics.composed import BaselineCritic, StagedCritic, SumCritic
-from ..critics.networks import FEW_INPUTS, CriticFactory, MLPCritic
+from ..critics.composed import BaselineCritic, ColumnCritic, StagedCritic, SumCritic
+from ..critics.features import Features
+from ..critics.networks import FEW_INPUTS, CriticFactory, MLPCritic, build_critic
 from ..critics.scoring import is_separable, joint_scores, product_scores
 from ..data.pairs import batches
 from ..data.sample import Sample
 from ..data.transforms import Array, RankToNormal, Views
-from ..objectives import DEMI, Objective
+from ..objectives import Objective
+from ..records import Stage
 from ..runtime.progress import Progress, progress_of_part
 from ..training.analytic.gradients import batch_loss
 from ..training.callbacks import History
@@ -35,68 +43,83 @@ from ..training.config import Training
 from ..training.loop import train
 from .scaling import Scales
 
-__all__ = ["Stage", "TrainingPairs", "TrainingPlan", "fit_stages", "related_columns", "stages_for"]
+__all__ = [
+    "HeldOut",
+    "StageColumns",
+    "TrainingPairs",
+    "TrainingPlan",
+    "fit_stages",
+    "related_columns",
+    "stages_for",
+]
 
-Columns = Callable[[Tensor], Tensor]  # some of a table
-_CHANCE = 0.2  # nats of loss that chance may gain, times the rows that it is measured by
+Map = Callable[[Features], Features]
+
+_NOISE = 0.2  # nats of held-out loss that sampling noise may gain, times the held-out rows
 _CONCAT = 128, 128
 _CONCAT_OF_FEW = 64, 64  # inputs: wider learns no more there, and takes twice as long
 _FIRST = 0.4  # share of the steps that the first stage takes
 _OF_FEW = 0.5  # share of the steps that separable critics of few inputs take
-_HOPE = 3  # looks that a separable critic has to show a gain
+_PATIENCE = 3  # evaluations in which a separable critic must improve
 _NEGATIVES = 4  # partners a pair in training, where each costs a pass through the critic
+_MARGIN = 1.0  # standard errors above the largest correlation expected of independent columns
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Pairs that decide when to stop.
+
+    Args:
+        x: Features of x, (m, ...).
+        y: Features of y, (m, ...).
+        partners: (m, k) unpaired rows of each.
+    """
+
+    x: Features
+    y: Features
+    partners: Tensor
 
 
 @dataclass(frozen=True)
 class TrainingPairs:
-    """Pairs to learn from, and pairs to be judged by.
+    """Pairs to train on, and pairs that decide when to stop.
 
     Args:
-        x: (n, ...) to learn from.
-        y: (n, ...).
+        x: Features of x, (n, ...).
+        y: Features of y, (n, ...).
         labels: (n,) copies of one observation share a label; `None` if there are none.
-        held: x, y and partners (m, k) to be judged by; `None` trains to the end.
+        held: `None` trains to the end.
     """
 
-    x: Tensor
-    y: Tensor
+    x: Features
+    y: Features
     labels: Tensor | None
-    held: tuple[Tensor, Tensor, Tensor] | None
+    held: HeldOut | None
 
-    def mapped(self, of_x: Callable[[Tensor], Tensor], of_y: Callable[[Tensor], Tensor]) -> Self:
-        """Return the same pairs with x and y mapped."""
-        held = None
-        if self.held is not None:
-            x, y, others = self.held
-            held = of_x(x), of_y(y), others
+    def mapped(self, of_x: Map, of_y: Map) -> Self:
+        """Return the same pairs with the features of x and y mapped."""
+        held = self.held
+        if held is not None:
+            held = replace(held, x=of_x(held.x), y=of_y(held.y))
         return replace(self, x=of_x(self.x), y=of_y(self.y), held=held)
 
-    def with_fewer(self) -> Self:
-        """Return the same pairs, to be judged by fewer partners: each costs a pass."""
-        if self.held is None:
-            return self
-        x, y, others = self.held
-        return replace(self, held=(x, y, others[:, :_NEGATIVES]))
-
-    def beside(self, other: "TrainingPairs") -> Self:
-        """Return the same pairs with the columns of another lesson to their right."""
-        held = None
-        if self.held is not None and other.held is not None:
-            (x, y, others), (x_more, y_more, _) = self.held, other.held
-            held = torch.cat([x, x_more], dim=1), torch.cat([y, y_more], dim=1), others
-        x, y = torch.cat([self.x, other.x], dim=1), torch.cat([self.y, other.y], dim=1)
-        return replace(self, x=x, y=y, held=held)
+    def with_fewer_partners(self) -> Self:
+        """Return the same pairs with fewer held-out partners: each costs a pass."""
+        held = self.held
+        if held is not None:
+            held = replace(held, partners=held.partners[:, :_NEGATIVES])
+        return replace(self, held=held)
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How critics are taught.
+    """How critics are trained.
 
     Args:
         objective: What to train by.
         training: How to train.
         seed: Of all randomness.
-        deadline: On the monotonic clock; `None` for as long as it takes.
+        deadline: On the monotonic clock; `None` for no limit.
     """
 
     objective: Objective
@@ -104,181 +127,186 @@ class TrainingPlan:
     seed: int
     deadline: float | None = None
 
-    def teach(self, critic: nn.Module, lesson: TrainingPairs, progress: Progress | None) -> History:
+    def fit(self, critic: nn.Module, pairs: TrainingPairs, progress: Progress | None) -> History:
         """Train a critic in place."""
-        objective, n = self.objective, len(lesson.x)
-        alpha = objective.alpha if isinstance(objective, DEMI) and objective.draw else None
+        n, alpha = len(pairs.x), self.objective.sampled_prior
         stream = batches(
             n,
             self.training.batch,
             self._negatives(critic, drawn=alpha is not None),
             torch.Generator().manual_seed(self.seed),
-            labels=lesson.labels,
+            labels=pairs.labels,
             alpha=alpha,
         )
         return train(
             critic,
-            batch_loss(critic, lesson.x, lesson.y, objective),
+            batch_loss(critic, pairs.x, pairs.y, self.objective),
             stream,
             max(1, n // self.training.batch),
-            self._settings(lesson),
-            held_loss=self._held_loss(lesson),
+            self._settings(pairs),
+            held_loss=self._held_loss(pairs.held),
             deadline=self.deadline,
             progress=progress,
         )
 
     def share(self, i: int, count: int) -> Self:
-        """Return the course of the i-th of `count` parts, with its share of the time left."""
+        """Return the plan of the i-th of `count` parts, with its share of the time left."""
         if self.deadline is None:
             return self
         now = time.monotonic()
         return replace(self, deadline=now + (self.deadline - now) / (count - i))
 
     def shortened(self, part: float) -> Self:
-        """Return the course in a part of its steps, given up sooner if nothing is learnt."""
+        """Return the plan with a part of its steps, which ends sooner if nothing is learnt."""
         training = self.training
         if training.steps is not None:
             training = replace(training, steps=max(1, round(part * training.steps)))
         if training.stopping is not None:
-            initial_patience = min(_HOPE, training.stopping.initial_patience)
-            training = replace(
-                training, stopping=replace(training.stopping, initial_patience=initial_patience)
-            )
+            patience = min(_PATIENCE, training.stopping.initial_patience)
+            stopping = replace(training.stopping, initial_patience=patience)
+            training = replace(training, stopping=stopping)
         return replace(self, training=training)
 
-    def _settings(self, lesson: TrainingPairs) -> Training:
-        """Return the training, with a least gain that few held-out rows cannot feign."""
+    def _settings(self, pairs: TrainingPairs) -> Training:
+        """Return the training, with an improvement that counts only above sampling noise."""
         stopping = self.training.stopping
-        if stopping is None or lesson.held is None:
+        if stopping is None or pairs.held is None:
             return self.training
-        gain = max(stopping.gain, _CHANCE / len(lesson.held[0]))
-        return replace(self.training, stopping=replace(stopping, gain=gain))
+        least = max(stopping.min_delta, _NOISE / len(pairs.held.x))
+        return replace(self.training, stopping=replace(stopping, min_delta=least))
 
     def _negatives(self, critic: nn.Module, drawn: bool) -> int | None:
         """Return the unpaired partners of a pair, `None` for all others of its batch.
 
-        Where as many are wanted as a batch has others, those are taken: their rows are there.
+        Where as many are wanted as a batch has others, those are used: their rows are there.
         """
         wanted = self.training.negatives
         if wanted is not None:
             return None if wanted == self.training.batch - 1 and not drawn else wanted
         return None if is_separable(critic) and not drawn else _NEGATIVES
 
-    def _held_loss(self, lesson: TrainingPairs) -> Callable[[nn.Module], float] | None:
+    def _held_loss(self, held: HeldOut | None) -> Callable[[nn.Module], float] | None:
         """Return the loss of held-out rows, always with the same partners."""
-        if lesson.held is None:
+        if held is None:
             return None
-        x, y, others = lesson.held
 
         def held_loss(critic: nn.Module) -> float:
-            joint, product = joint_scores(critic, x, y), product_scores(critic, x, y, others)
+            joint = joint_scores(critic, held.x, held.y)
+            product = product_scores(critic, held.x, held.y, held.partners)
             return float(self.objective.loss(joint, product))
 
         return held_loss
 
 
 @dataclass(frozen=True)
-class Stage:
-    """Columns that a network sees.
+class StageColumns:
+    """Columns of the features that the network of a stage sees.
 
     Args:
-        name: What results call them.
-        x: Columns of x.
-        y: Columns of y.
+        stage: What they are.
+        x: (k,) of x.
+        y: (k',) of y.
     """
 
-    name: str
+    stage: Stage
     x: Tensor
     y: Tensor
 
+    def of_x(self, x: Features) -> Features:
+        """Return the features of x that the network sees."""
+        return replace(x, seen=x.seen[:, self.x])
 
-def stages_for(scales: Scales, sample: Sample) -> list[Stage]:
+    def of_y(self, y: Features) -> Features:
+        """Return the features of y that the network sees."""
+        return replace(y, seen=y.seen[:, self.y])
+
+
+def stages_for(scales: Scales, sample: Sample) -> list[StageColumns]:
     """Return what networks are to see, one after the other; nothing if there is no choice."""
     x_map, y_map = scales.x_map, scales.y_map
     if not (isinstance(x_map, Views) and isinstance(y_map, Views)):
         return []
     if sample.x.ndim > 2 or sample.y.ndim > 2:
         return []
-    frames = scales.start.frames if scales.start else Frames()
+    frames = scales.baseline.frames if scales.baseline else Frames()
     x, y = frames.of_x(sample.x), frames.of_y(sample.y)
     nothing, everything = (
         [np.full(side.shape[1], seen) for side in (x, y)] for seen in (False, True)
     )
     related = related_columns(x, y)
-    chosen = [("lengths", nothing)]
+    chosen = [(Stage("norms"), nothing)]
     if related[0].any() and not (related[0].all() and related[1].all()):
-        chosen.append((f"{related[0].sum()} + {related[1].sum()} columns", [*related]))
-    chosen.append(("all columns", everything))
-    seen = [(name, x_map.columns(a), y_map.columns(b)) for name, (a, b) in chosen]
-    return [Stage(name, torch.from_numpy(a), torch.from_numpy(b)) for name, a, b in seen]
+        counts = int(related[0].sum()), int(related[1].sum())
+        chosen.append((Stage("related", counts), [*related]))
+    chosen.append((Stage("all"), everything))
+    seen = [(stage, x_map.columns(a), y_map.columns(b)) for stage, (a, b) in chosen]
+    return [StageColumns(stage, torch.from_numpy(a), torch.from_numpy(b)) for stage, a, b in seen]
 
 
 def fit_stages(
     factory: CriticFactory,
-    stages: Sequence[Stage],
-    lesson: TrainingPairs,
-    halves: int,
-    course: TrainingPlan,
+    stages: Sequence[StageColumns],
+    pairs: TrainingPairs,
+    plan: TrainingPlan,
     progress: Progress | None = None,
 ) -> tuple[nn.Module, History]:
-    """Return separable critics trained one upon the other, and what happened.
+    """Return separable critics trained one after the other and added up, and the history.
 
     Args:
         factory: Constructor of the critic of each stage.
-        stages: What each may see.
-        lesson: Pairs, whose last columns are a start.
-        halves: How many columns that are.
-        course: How to train.
+        stages: What each sees.
+        pairs: With the factors of a baseline, if there is one.
+        plan: How to train.
         progress: Called with the share of the work that is done.
     """
-    seen, known = lesson.mapped(*_first(halves)), lesson.mapped(*_last(halves))
-    few = max(seen.x.shape[1], seen.y.shape[1]) <= FEW_INPUTS
+    few = max(pairs.x.seen.shape[1], pairs.y.seen.shape[1]) <= FEW_INPUTS
     count = len(stages) + 1
-    kept: list[tuple[nn.Module, Stage]] = []
+    kept: list[ColumnCritic] = []
     histories = []
-    for i, stage in enumerate(stages):
-        critic = BaselineCritic(factory((len(stage.x),), (len(stage.y),)), known.x.shape[1])
-        own = lesson.mapped(*_taking(stage)).beside(known)
+    for i, columns in enumerate(stages):
+        network = build_critic(factory, (len(columns.x),), (len(columns.y),))
+        critic = BaselineCritic(network)
+        own = pairs.mapped(columns.of_x, columns.of_y)
         part = (_FIRST if i == 0 else 1) * (_OF_FEW if few else 1)
-        taught = course.share(i, count).shortened(part)
-        history = taught.teach(critic, own, progress_of_part(progress, i, count))
-        histories.append(replace(history, chose=stage.name))
+        stage_plan = plan.share(i, count).shortened(part)
+        history = stage_plan.fit(critic, own, progress_of_part(progress, i, count))
+        histories.append(replace(history, stage=columns.stage))
         if history.best_step > 0:
-            kept.append((critic.critic, stage))
-            with torch.no_grad():
-                known = own.mapped(critic.left, critic.right)
-    columns = [stage.x for _, stage in kept], [stage.y for _, stage in kept]
-    staged = StagedCritic([critic for critic, _ in kept], *columns, halves)
-    pairs = _silent(seen, _CONCAT_OF_FEW if few else _CONCAT)
-    own = seen.beside(known).with_fewer()
+            kept.append(ColumnCritic(network, columns.x, columns.y))
+            pairs = _with_factors(pairs, own, critic)
+    staged, concat = StagedCritic(kept), _zero_critic(pairs, _CONCAT_OF_FEW if few else _CONCAT)
     part_done = progress_of_part(progress, len(stages), count)
-    history = course.teach(BaselineCritic(pairs, known.x.shape[1]), own, part_done)
-    histories.append(replace(history, chose="pairs"))
+    history = plan.fit(BaselineCritic(concat), pairs.with_fewer_partners(), part_done)
+    histories.append(replace(history, stage=Stage("pairs")))
     if history.best_step == 0:
         return staged, _joined(histories)
-    return SumCritic(staged, pairs), _joined(histories)
+    return SumCritic(staged, concat), _joined(histories)
 
 
-def _silent(seen: TrainingPairs, hidden: Sequence[int]) -> MLPCritic:
-    """Return a critic of pairs with its last layer at zero: it says nothing until it has learnt."""
-    critic = MLPCritic(tuple(seen.x.shape[1:]), tuple(seen.y.shape[1:]), hidden)
+@torch.no_grad()
+def _with_factors(
+    pairs: TrainingPairs, own: TrainingPairs, critic: BaselineCritic
+) -> TrainingPairs:
+    """Return pairs whose baseline includes a critic, which sees the features of `own`."""
+    held = pairs.held
+    if held is not None and own.held is not None:
+        x = replace(held.x, baseline=critic.left(own.held.x))
+        held = replace(held, x=x, y=replace(held.y, baseline=critic.right(own.held.y)))
+    return replace(
+        pairs,
+        x=replace(pairs.x, baseline=critic.left(own.x)),
+        y=replace(pairs.y, baseline=critic.right(own.y)),
+        held=held,
+    )
+
+
+def _zero_critic(pairs: TrainingPairs, hidden: Sequence[int]) -> MLPCritic:
+    """Return a critic that concatenates x and y, with its last layer at zero."""
+    shapes = tuple(pairs.x.seen.shape[1:]), tuple(pairs.y.seen.shape[1:])
+    critic = MLPCritic(*shapes, hidden)
     for weight in list(critic.parameters())[-2:]:
         nn.init.zeros_(weight)
     return critic
-
-
-def _first(halves: int) -> tuple[Columns, Columns]:
-    """Return what takes the columns of both sides without those of the start."""
-    return (lambda a: a[:, : a.shape[1] - halves],) * 2
-
-
-def _last(halves: int) -> tuple[Columns, Columns]:
-    """Return what takes the columns of the start."""
-    return (lambda a: a[:, a.shape[1] - halves :],) * 2
-
-
-def _taking(stage: Stage) -> tuple[Columns, Columns]:
-    return lambda x: x[:, stage.x], lambda y: y[:, stage.y]
 
 
 def _joined(histories: Sequence[History]) -> History:
@@ -290,25 +318,21 @@ def _joined(histories: Sequence[History]) -> History:
         held_out=tuple(value for h in histories for value in h.held_out),
         restarts=sum(h.restarts for h in histories),
         falling=histories[-1].falling,
-        chose=", ".join(h.chose for h in histories if h.best_step > 0),
         stages=tuple(histories),
     )
 
 
-_BEYOND = 1.0  # standard errors above what chance is expected to reach
-
-
 def related_columns(x: Array, y: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell which columns of x (n, dx) and of y (n, dy) depend on any of the other side."""
+    """Tell which columns of x (n, dx) and of y (n, dy) are related to any of the other side."""
     n, (dx, dy) = len(x), (x.shape[1], y.shape[1])
     crossed = np.abs(_polynomials(x).T @ _polynomials(y)) / n
     pairs = crossed.reshape(3, dx, 3, dy).max(axis=(0, 2))
-    edge = (math.sqrt(2 * math.log(9 * dx * dy)) + _BEYOND) / math.sqrt(n)
+    edge = (math.sqrt(2 * math.log(9 * dx * dy)) + _MARGIN) / math.sqrt(n)
     return pairs.max(axis=1) > edge, pairs.max(axis=0) > edge
 
 
 def _polynomials(a: Array) -> Array:
-    """Return (n, 3 d): Hermite polynomials of the ranks, standardised."""
+    """Return (n, 3 d): Hermite polynomials of the normal scores, standardised."""
     z = RankToNormal.fit(a)(a)
     terms = np.hstack([z, z**2 - 1, z**3 - 3 * z])
     terms -= terms.mean(axis=0)

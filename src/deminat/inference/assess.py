@@ -1,4 +1,4 @@
-"""What comes with an estimate: an interval, a p-value, a lower bound, warnings where due."""
+"""What comes with an estimate: an interval, a p-value, a lower bound, warnings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,6 +8,7 @@ from typing import Self
 from ..data.sample import Sample
 from ..data.units import effective_rows
 from ..errors import DataError
+from ..estimators.base import TrainedEstimator
 from ..estimators.crossfit import CrossFit
 from ..results import MIResult
 from ..runtime.pool import start_early
@@ -27,61 +28,55 @@ class Assessor:
     Args:
         sample: All pairs.
         seed: Of all randomness.
-        test: Whether to look for a p-value and a lower bound.
-        links: Gives the critics that both of these need; trained when asked for, by default.
+        test: Whether to compute a p-value and a lower bound.
+        start: Returns the critics that both of these need, which another process may be training.
     """
 
     sample: Sample
     seed: int
     test: bool = True
-    links: Callable[[], list[SequentialPart]] | None = None
+    start: Callable[[], list[SequentialPart]] | None = None
 
-    def begun(self) -> Self:
-        """Return the same, whose critics another process begins to train now, if there is one."""
+    def started(self) -> Self:
+        """Return the same, with its critics in training in another process, if there is one."""
         if not self.test:
             return self
-        return replace(self, links=start_early(partial(sequential_parts, self.sample, self.seed)))
+        return replace(self, start=start_early(partial(sequential_parts, self.sample, self.seed)))
 
-    def __call__(
-        self, result: MIResult, fit: CrossFit, is_mean: bool = True, is_default: bool = True
-    ) -> MIResult:
-        """Return a result that was read off cross-fitted critics, with what to make of it.
+    def __call__(self, result: MIResult, fit: CrossFit, estimator: TrainedEstimator) -> MIResult:
+        """Return a result with its interval, p-value, lower bound and warnings.
 
         Args:
-            result: What an objective made of the scores.
+            result: What was read off the scores.
             fit: The scores.
-            is_mean: Whether the estimate is the mean log ratio; otherwise it has no interval.
-            is_default: Whether the critics are those that the interval was tried with.
+            estimator: Whose they are.
         """
+        rows = effective_rows(self.sample)
         result = replace(result, lower_bound=self._bound(fit), p_value=self._p_value)
-        cautions, figures = diagnose(result, fit, effective_rows(self.sample))
-        if is_mean:
-            cautions += (
+        warnings, diagnostics = diagnose(result, fit, rows)
+        if estimator.is_mean_log_ratio:
+            warnings += (
                 *contradictions(result, self.sample),
-                *range_warnings(result, self.sample, is_default),
+                *range_warnings(result, self.sample, bool(estimator.is_validated)),
             )
-            result = replace(result, interval=interval(result, fit, effective_rows(self.sample)))
-        return replace(
-            result,
-            warnings=result.warnings + cautions,
-            diagnostics={**result.diagnostics, **figures},
-        )
+            result = replace(result, interval=interval(result, fit, rows))
+        return replace(result, warnings=result.warnings + warnings, diagnostics=diagnostics)
 
     def _bound(self, fit: CrossFit) -> float | None:
-        """Return the lower bound, which wants couples of rows that are independent."""
+        """Return the lower bound, which needs pairs of independent rows."""
         if self.sample.times is not None or not self.test:
             return None
-        return lower_bound(fit.tables, [link.tables(self.seed) for link in self._links])
+        return lower_bound(fit.tables, [part.tables(self.seed) for part in self._parts])
 
     @cached_property
-    def _links(self) -> list[SequentialPart]:
-        return sequential_parts(self.sample, self.seed) if self.links is None else self.links()
+    def _parts(self) -> list[SequentialPart]:
+        return sequential_parts(self.sample, self.seed) if self.start is None else self.start()
 
     @cached_property
     def _p_value(self) -> float | None:
         if not self.test:
             return None
         try:
-            return permutation_test(self.sample, self._links, seed=self.seed).p_value
-        except DataError:  # a series too short to be shifted has an estimate all the same
+            return permutation_test(self.sample, self._parts, seed=self.seed).p_value
+        except DataError:  # a series too short to be shifted still has an estimate
             return None

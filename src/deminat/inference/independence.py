@@ -1,21 +1,21 @@
-r"""Is there anything at all? A permutation test whose level is exact.
+r"""A permutation test of independence whose level is exact.
 
-If x and y are independent, any y may stand beside any x: under a critic that was trained on other
-rows, the mean score of the pairs as they are is one among those of pairs that were permuted. With
-$B$ permutations, $p = (1 + \#\{T^* \ge T\}) / (B + 1)$ is at most $\alpha$ with probability at
-most $\alpha$, whatever the critic and whatever x and y are like. Critics are trained in sequence
-(see `sequential`), so that the p-values of the parts are independent; their normal quantiles are
-added up, weighted by the roots of the numbers of rows (Stouffer), and the sum is exact again.
+If x and y are independent, any y may be paired with any x. Under a critic that was trained on other
+rows, the mean score of the pairs is then one among those of permuted pairs. With $B$ permutations,
+$p = (1 + \#\{T^* \ge T\}) / (B + 1)$ is at most $\alpha$ with probability at most $\alpha$,
+whatever the critic and whatever x and y are like. Critics are trained in sequence (see
+`sequential`), so that the p-values of the parts are independent. Their normal quantiles are added
+up, weighted by the roots of the numbers of rows (Stouffer), and the sum is exact again.
 
-Of fewer than 125 observations none is spared to train on: all are permuted, and the statistic is
+Of fewer than 125 effective rows none is spared to train on: all are permuted, and the statistic is
 the sum of squared correlations of normal scores and of their squares. That is exact too.
 
-Rows of one group are moved together, to the place of a group of as many rows; of groups of unlike
-sizes, the larger lose some rows first. (So sizes must not tell of x and y together.)
+Rows of one group are moved together, to the place of a group of as many rows. Of groups of unequal
+sizes, the larger lose some rows first. (So sizes must not depend on x and y together.)
 
 Where rows have an order in time, y is shifted against x around a circle, so that both keep their
-history. Such shifts resemble each other, and a few hundred of them may stand for ten: so they are
-not counted, but the distance from their mean in standard deviations is compared with Student's t,
+history. Such shifts resemble each other, and a few hundred of them may count for ten. So they are
+not counted: the distance from their mean in standard deviations is compared with Student's t,
 whose degrees of freedom are the number of shifts over their own correlation time. There the level
 is not exact.
 
@@ -35,7 +35,14 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from ..data.dependence import correlation_time
-from ..data.sample import LEAST_PAIRS, NanPolicy, Sample, as_sample, as_samples_given
+from ..data.sample import (
+    LEAST_PAIRS,
+    NanPolicy,
+    RowOptions,
+    Sample,
+    as_sample,
+    as_samples_given,
+)
 from ..data.transforms import RankToNormal
 from ..data.units import effective_rows
 from ..errors import DataError
@@ -49,8 +56,8 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _FEWEST = 20  # permutations or shifts to compare with
-_TAG = 0x7E57  # nobody has shuffled the rows by this stream before
-_SMALL = 0.05  # a p-value that is of any use
+_TAG = 0x7E57  # no other part of the library shuffles rows by this stream
+_SMALL = 0.05  # the largest p-value that is of any use
 _STRATUM = 20  # groups of like size that are permuted among themselves, at least
 
 
@@ -66,14 +73,14 @@ def independence_test(
     seed: int = 0,
     nan: NanPolicy = "raise",
 ) -> IndependenceResult:
-    """Test whether x tells anything about y.
+    """Test whether x and y are independent.
 
     Args:
         x: Array, tensor, frame, series or list; (n,), (n, d) or images (n, c, h, w); or a dataset
             of pairs.
         y: The same number of rows, in the same order; nothing with a dataset.
-        given: z, the same number of rows: test whether x tells anything about y beyond what z
-            tells. That test is not exact: it is as good as regressions on z are.
+        given: z, the same number of rows: test independence given z. That test is not exact: it
+            is as good as regressions on z are.
         groups: (n,) rows of one group, such as a subject's, are moved together.
         order: (n,) times; `True` if rows are in the order of time, `False` if their order means
             nothing.
@@ -93,46 +100,43 @@ def independence_test(
     """
     if permutations < _FEWEST:
         raise ValueError(f"permutations must be at least {_FEWEST}, got {permutations!r}")
-    rows = {"groups": groups, "order": order, "nan": nan, "least": LEAST_PAIRS}
-    rows |= {"max_rows": max_rows, "seed": seed}
+    options = RowOptions(groups, order, nan, max_rows, seed)
     if given is not None:
-        _, known, pair = as_samples_given(x, y, given, **rows)
+        _, known, pair = as_samples_given(x, y, given, options, least=LEAST_PAIRS)
         return conditional_test(pair.without_constants(), known.y, seed=seed, draws=permutations)
-    sample = as_sample(x, y, **rows).without_constants()
+    sample = as_sample(x, y, options, least=LEAST_PAIRS).without_constants()
     return permutation_test(sample, sequential_parts(sample, seed), permutations, seed)
 
 
 def permutation_test(
-    sample: Sample, links: Sequence[SequentialPart], permutations: int = 999, seed: int = 0
+    sample: Sample, parts: Sequence[SequentialPart], permutations: int = 999, seed: int = 0
 ) -> IndependenceResult:
-    """Test the independence of both sides of a checked sample, whose chain was trained."""
+    """Test the independence of both sides of a checked sample, by critics trained in sequence."""
     rng, n = np.random.default_rng([_TAG, seed]), len(sample)
-    told = sample.warnings + _few(sample)
+    warnings = sample.warnings + _too_few(sample)
     if sample.is_constant():
-        return IndependenceResult(1.0, 0.0, n, "one side is constant", told)
+        return IndependenceResult(1.0, 0.0, n, "one side is constant", warnings)
     compared = "shifts in time" if sample.times is not None else f"{permutations} permutations"
-    if not links:
+    if not parts:
         p, excess = _correlated(sample, permutations, rng)
-        return IndependenceResult(p, excess, n, compared, told)
-    parts = [(len(link), *_tried(link, permutations, rng)) for link in links]
-    sizes, p_values, excesses = (np.array(column) for column in zip(*parts, strict=True))
+        return IndependenceResult(p, excess, n, compared, warnings)
+    tests = [(len(part), *_part_test(part, permutations, rng)) for part in parts]
+    sizes, p_values, excesses = (np.array(column) for column in zip(*tests, strict=True))
     weights = np.sqrt(sizes / sizes.sum())
     p = float(norm.sf(weights @ norm.isf(p_values)))
-    return IndependenceResult(p, float(sizes @ excesses / sizes.sum()), n, compared, told)
+    return IndependenceResult(p, float(sizes @ excesses / sizes.sum()), n, compared, warnings)
 
 
-def _few(sample: Sample) -> tuple[Caution, ...]:
-    """Say so where no p-value can be small."""
+def _too_few(sample: Sample) -> tuple[Caution, ...]:
+    """Warn where no p-value can be small."""
     count = effective_rows(sample)
     if sample.times is not None or math.factorial(min(count, 9)) > 1 / _SMALL:
         return ()
-    told = Caution(
-        "underpowered",
+    message = (
         f"{count} groups can be permuted in {math.factorial(count)} ways, so that no p-value is "
-        f"below {1 / math.factorial(count):.2g}",
-        "Collect more groups",
+        f"below {1 / math.factorial(count):.2g}"
     )
-    return (told,)
+    return (Caution("underpowered", message, "Collect more groups"),)
 
 
 def _correlated(sample: Sample, permutations: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -167,17 +171,17 @@ def _uniform(seen: float, null: Array, rng: np.random.Generator) -> float:
 
 
 def _close(seen: float) -> float:
-    return 1e-9 * (1 + abs(seen))  # sums in another order are the same sums
+    return 1e-9 * (1 + abs(seen))  # sums in another order differ by rounding
 
 
-def _tried(
-    link: SequentialPart, permutations: int, rng: np.random.Generator
+def _part_test(
+    part: SequentialPart, permutations: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the p-value of a part, and its mean score above that of permuted pairs, in nats."""
-    if link.sample.times is not None:
-        return _shifted(link, link.sample.times, link.sample.gap)
-    rows, moved = _moves(link.sample, permutations, rng)
-    left, right = link.left[rows], link.right[rows]
+    if part.sample.times is not None:
+        return _shifted(part, part.sample.times, part.sample.gap)
+    rows, moved = _moves(part.sample, permutations, rng)
+    left, right = part.left[rows], part.right[rows]
     seen = float((left * right).sum(axis=1).mean())
     null = np.array([float((left * right[to]).sum(axis=1).mean()) for to in moved])
     return _uniform(seen, null, rng), seen - float(null.mean())
@@ -195,10 +199,10 @@ def _moves(
     return rows, (_permuted(blocks, rng) for _ in range(permutations))
 
 
-def _shifted(link: SequentialPart, times: Rows, gap: int) -> tuple[float, float]:
+def _shifted(part: SequentialPart, times: Rows, gap: int) -> tuple[float, float]:
     """Return the p-value of rows in time by shifting y around a circle, and the excess in nats."""
-    n, rows = len(link), np.argsort(times)
-    left, right = (rfft(half[rows], axis=0) for half in (link.left, link.right))
+    n, rows = len(part), np.argsort(times)
+    left, right = (rfft(half[rows], axis=0) for half in (part.left, part.right))
     means = irfft((left.conj() * right).sum(axis=1), n) / n  # of the scores, for each shift
     null = means[gap : n - gap + 1]
     if len(null) < _FEWEST:
@@ -209,7 +213,7 @@ def _shifted(link: SequentialPart, times: Rows, gap: int) -> tuple[float, float]
     apart = max(len(null) / correlation_time(null - null.mean()) - 1, 1.0)
     excess, spread = float(means[0] - null.mean()), float(null.std(ddof=1))
     if spread == 0:
-        return 0.5, excess  # a critic that says nothing says nothing
+        return 0.5, excess  # a critic without variance has no evidence
     p = float(student.sf(excess / spread / math.sqrt(1 + 1 / apart), apart))
     return min(max(p, 1e-12), 1 - 1e-12), excess
 
@@ -224,7 +228,7 @@ def _blocks(labels: Rows, rng: np.random.Generator) -> list[Rows]:
         if len(strata[-1]) >= _STRATUM and len(group) < len(strata[-1][-1]):
             strata.append([])
         strata[-1].append(group)
-    if len(strata) > 1 and len(strata[-1]) < _STRATUM:  # too few to be permuted by themselves
+    if len(strata) > 1 and len(strata[-1]) < _STRATUM:  # too few for a stratum of their own
         last = strata.pop()
         if _rows_left(strata[-1] + last) > _rows_left(strata[-1]):
             strata[-1] += last

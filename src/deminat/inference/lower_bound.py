@@ -1,19 +1,19 @@
-r"""How much at least? A lower bound that holds whatever the critic.
+r"""A lower bound of the mutual information that is valid for any critic and any distribution.
 
 For any function T of a pair, $I \ge 1 + E_{joint}[T] - E_{product}[e^T]$ (Nguyen, Wainwright and
-Jordan), with equality at the log ratio. Rows that no critic was trained on are put into couples.
-The two pairs of a couple and its two strangers give one number W, whose mean is such a bound, and
-couples are independent. T is the critic's score clipped to $\pm\tau$, so that W cannot fall below
-$1 - \tau - e^\tau$. Then for any $\lambda$ small enough,
+Jordan), with equality at the log ratio. Rows that no critic was trained on are put into pairs. The
+two joint and the two unpaired scores of such a pair of rows give one number W, whose mean is such a
+bound, and pairs of rows are independent. T is the critic's score clipped to $\pm\tau$, so that W
+cannot fall below $1 - \tau - e^\tau$. Then for any $\lambda$ small enough,
 
 $$ e(m) = \prod_i (1 + \lambda (W_i - m)) $$
 
-is a fair or losing bet against $E[W] \le m$: its mean is at most 1 at the true information, so that
-$e(I) \ge 20$ happens in at most one of twenty runs, and whatever m has $e(m) \ge 20$ is refuted.
-The smallest m that is not is the bound. Means of bets are bets: over all $\lambda$ and clips, and
-over cross-fitted critics, however they depend on each other; and the bets of a chain (see `chain`)
-multiply. So nothing has to be chosen, and no union of events to be paid for. It does
-what the empirical Bernstein bound does for bounded variables, without its constants.
+is an e-value for $E[W] \le m$: its mean is at most 1 at the true information, so that
+$e(I) \ge 20$ happens in at most one of twenty runs, and every m with $e(m) \ge 20$ is refuted. The
+smallest m that is not is the bound. The average of e-values is an e-value: over all $\lambda$ and
+clips, and over cross-fitted critics, however they depend on each other. Those of critics in
+sequence (see `sequential`) multiply. So nothing has to be chosen, and no union of events to be paid
+for. It does what the empirical Bernstein bound does for bounded variables, without its constants.
 
 References:
     Waudby-Smith and Ramdas (2024), Estimating means of bounded random variables by betting.
@@ -38,25 +38,25 @@ _FAR = 60.0  # nats that no number of pairs can show
 
 
 def lower_bound(
-    fitted: Sequence[Array], chained: Sequence[Array] = (), level: float = 0.95
+    fitted: Sequence[Array], sequential: Sequence[Array] = (), level: float = 0.95
 ) -> float:
-    """Return the nats that there are at least, with a probability of `level`.
+    """Return the lower bound, in nats.
 
     Args:
-        fitted: (draws, couples, 2, 2) log ratios of each x of a couple with each y, by each
-            cross-fitted critic on rows that it has not seen; the diagonal belongs together.
-            Couples are independent, draws of a couple need not be.
-        chained: The same of critics in a chain.
-        level: How sure to be.
+        fitted: (draws, pairs, 2, 2) log ratios of each x of a pair of rows with each y, by each
+            cross-fitted critic on rows that it has not seen; the diagonal is joint. Pairs of rows
+            are independent, draws of a pair need not be.
+        sequential: The same of critics in sequence.
+        level: Confidence.
     """
-    folds = [_Bets.of(tables) for tables in fitted if tables.size]
-    links = [_Bets.of(tables) for tables in chained if tables.size]
+    folds = [_EValues.of(tables) for tables in fitted if tables.size]
+    parts = [_EValues.of(tables) for tables in sequential if tables.size]
     enough = -math.log(1 - level)
 
     def refuted(m: float) -> bool:
-        wealth = [_log_mean([bets.log_wealth(m) for bets in folds])] if folds else []
-        wealth += [sum(bets.log_wealth(m) for bets in links)] if links else []
-        return bool(wealth) and _log_mean(wealth) >= enough
+        logs = [_log_mean([values.log_value(m) for values in folds])] if folds else []
+        logs += [sum(values.log_value(m) for values in parts)] if parts else []
+        return bool(logs) and _log_mean(logs) >= enough
 
     if not refuted(0.0):
         return 0.0
@@ -67,21 +67,21 @@ def lower_bound(
     return low
 
 
-class _Bets:
-    """Bets on the couples of one critic, by clip."""
+class _EValues:
+    """E-values of the pairs of rows of one critic, by clip."""
 
-    def __init__(self, gains: list[tuple[float, Array]]):
-        self.gains = gains  # the least that W can be, and W of each couple less that
+    def __init__(self, above: list[tuple[float, Array]]):
+        self.above = above  # the least that W can be, and W of each pair above that
 
     @classmethod
-    def of(cls, tables: Array) -> "_Bets":
+    def of(cls, tables: Array) -> "_EValues":
         floors = [1 - clip - math.exp(clip) for clip in _CLIPS]
         bounds = [_bounds(tables, clip) for clip in _CLIPS]
         return cls([(floor, w - floor) for floor, w in zip(floors, bounds, strict=True)])
 
-    def log_wealth(self, m: float) -> float:
-        """Return the log of what the bets against an information of m have become, on average."""
-        return _log_mean([self._logs(gain / (m - floor)) for floor, gain in self.gains])
+    def log_value(self, m: float) -> float:
+        """Return the log of the e-value against an information of m, averaged."""
+        return _log_mean([self._logs(above / (m - floor)) for floor, above in self.above])
 
     def _logs(self, ratios: Array) -> Array:
         """Return for each share s the log of the product of 1 + s (ratio - 1)."""
@@ -93,8 +93,8 @@ def _log_mean(logs: Sequence[float] | Sequence[Array]) -> float:
 
 
 def _bounds(tables: Array, clip: float) -> Array:
-    """Return W (couples,) of tables (draws, couples, 2, 2), the mean over draws."""
+    """Return W (pairs,) of tables (draws, pairs, 2, 2), the mean over draws."""
     clipped = np.clip(tables, -clip, clip)
     joint = clipped[..., 0, 0] + clipped[..., 1, 1]
-    strangers = np.exp(clipped[..., 0, 1]) + np.exp(clipped[..., 1, 0])
-    return np.asarray((1 + (joint - strangers) / 2).mean(axis=0))
+    unpaired = np.exp(clipped[..., 0, 1]) + np.exp(clipped[..., 1, 0])
+    return np.asarray((1 + (joint - unpaired) / 2).mean(axis=0))

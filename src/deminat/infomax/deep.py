@@ -1,7 +1,7 @@
-"""Deep InfoMax: an encoder whose output is to tell much about every place of its image.
+"""Deep InfoMax: an encoder whose output is informative about every location of its image.
 
-The local objective, without prior matching: the global vector of an image is the anchor, its
-features at 8 x 8 places are the locations of its partner.
+This is the local objective, without prior matching. The global vector of an image is the anchor;
+its features at 8 x 8 locations are the partner.
 
 References:
     Hjelm et al. (2019), Learning deep representations by mutual information estimation and
@@ -24,10 +24,10 @@ LOCAL, CONV, FC, OUTPUT = 128, 256, 1024, 64
 
 
 class Features(NamedTuple):
-    """What an encoder makes of n images.
+    """Features of n images.
 
     Args:
-        local: (n, places, 128), the features at each place after two convolutions.
+        local: (n, locations, 128), after two convolutions.
         conv: (n, 256, h, w), after the third.
         fc: (n, 1024), after the hidden layer.
         output: (n, 64), the representation.
@@ -67,17 +67,17 @@ class Encoder(nn.Module):
 
 
 class DotCritic(nn.Module):
-    r"""Both sides through residual nets, then the inner product.
+    r"""The inner product of two residual networks, one for each side.
 
-    Both nets end in layer normalisation, so that the product of untrained ones is of the size of
-    the root of their units: far too loud for a log ratio, and a small rate takes epochs to calm it.
-    The scaled critic $f = u \cdot v / \sqrt{\mathrm{units}} + a + b$ begins at size 1, and spends
-    no direction of u and v on what either side, image or place, has by itself.
+    Both networks end in layer normalisation, so that untrained scores are as large as the root of
+    the units: overscaled for a log ratio, and a small learning rate takes epochs to reduce them.
+    The scaled critic $f = u \cdot v / \sqrt{\mathrm{units}} + a + b$ begins at size 1. Its offsets,
+    a of the image and b of the location, represent what depends on one side alone.
 
     Args:
-        local: Length of the features at a place.
+        local: Length of the features at a location.
         output: Length of the global vector.
-        units: Of both nets; 2,048 in the original.
+        units: Of both networks; 2,048 in the original.
         scaled: Divide by the root of the units and add offsets, which the original does not.
     """
 
@@ -90,62 +90,58 @@ class DotCritic(nn.Module):
         self.offsets = nn.ModuleList(sides)
 
     def embedded(self, features: Features) -> tuple[Tensor, Tensor]:
-        """Return anchors (n, r) and partners (n, places, r), whose inner products are scores."""
+        """Return anchors (n, r) and partners (n, locations, r), whose inner products are scores."""
         anchors, partners = self.of_output(features.output), self.of_local(features.local)
         if not self.offsets:
             return anchors, partners
-        of_image, of_place = self.offsets
-        calm, one = anchors / math.sqrt(anchors.shape[-1]), torch.ones_like
+        of_image, of_location = self.offsets
+        scaled, one = anchors / math.sqrt(anchors.shape[-1]), torch.ones_like
         return (
-            torch.cat([calm, of_image(anchors), one(anchors[:, :1])], dim=-1),
-            torch.cat([partners, one(partners[..., :1]), of_place(partners)], dim=-1),
+            torch.cat([scaled, of_image(anchors), one(anchors[:, :1])], dim=-1),
+            torch.cat([partners, one(partners[..., :1]), of_location(partners)], dim=-1),
         )
 
-    def forward(self, features: Features, strangers: Tensor | None) -> tuple[Tensor, ...]:
-        """Return scores (n, places) and (n, k, places), or the table (n, n, places) of all pairs.
+    def forward(self, features: Features, unpaired: Tensor | None) -> tuple[Tensor, ...]:
+        """Return the scores of pairs (n, locations) and of unpaired samples (n, k, locations).
 
         Args:
             features: Of n images.
-            strangers: (n, k) other images to score each with; `None` for all.
+            unpaired: (n, k) other images to score each with. With `None`, only the table
+                (n, n, locations) of all pairs is returned.
         """
         anchors, partners = self.embedded(features)
         table = (anchors @ partners.flatten(0, 1).T).view(len(anchors), *partners.shape[:2])
-        if strangers is None:
+        if unpaired is None:
             return (table,)
         joint = table.diagonal().T
-        return joint, table.take_along_dim(strangers[:, :, None], dim=1)
+        return joint, table.take_along_dim(unpaired[:, :, None], dim=1)
 
 
 class ConcatCritic(nn.Module):
-    """Both sides beside each other through three layers.
+    """Three layers over both sides, concatenated.
 
     Args:
-        local: Length of the features at a place.
+        local: Length of the features at a location.
         output: Length of the global vector.
         units: Of both hidden layers.
     """
 
     def __init__(self, local: int = LOCAL, output: int = OUTPUT, units: int = 512):
         super().__init__()
-        # The first layer of two inputs side by side is the sum of a layer of each.
+        # The first layer of concatenated inputs is the sum of a layer of each.
         self.of_output, self.of_local = nn.Linear(output, units), nn.Linear(local, units, False)
         self.rest = nn.Sequential(
             nn.ReLU(), nn.Linear(units, units), nn.ReLU(), nn.Linear(units, 1)
         )
 
-    def forward(self, features: Features, strangers: Tensor | None) -> tuple[Tensor, ...]:
-        """Return scores (n, places) and (n, k, places), or the table (n, n, places) of all pairs.
-
-        Args:
-            features: Of n images.
-            strangers: (n, k) other images to score each with; `None` for all.
-        """
+    def forward(self, features: Features, unpaired: Tensor | None) -> tuple[Tensor, ...]:
+        """Return scores, as `DotCritic` does."""
         anchors, partners = self.of_output(features.output), self.of_local(features.local)
-        if strangers is None:  # a line at a time, computed again on the way back: hidden layers of
-            # all pairs would fill gigabytes
+        if unpaired is None:
+            # One anchor at a time, recomputed for the gradient: all hidden layers take gigabytes.
             line = partial(checkpoint, self._scores, use_reentrant=False)
             return (torch.stack([line(anchor, partners) for anchor in anchors]),)
-        others = self._scores(anchors[:, None, None], partners[strangers])
+        others = self._scores(anchors[:, None, None], partners[unpaired])
         return self._scores(anchors[:, None], partners), others
 
     def _scores(self, anchors: Tensor, partners: Tensor) -> Tensor:
@@ -154,10 +150,10 @@ class ConcatCritic(nn.Module):
 
 
 class DeepInfoMax(nn.Module):
-    """An encoder with what it is trained by.
+    """An encoder with the critic and the loss that train it.
 
     Args:
-        encoder: Its weights are what is wanted.
+        encoder: The network to train.
         critic: Scores its outputs with its local features.
         loss: Of those scores.
     """
@@ -168,24 +164,24 @@ class DeepInfoMax(nn.Module):
         self.critic: nn.Module = critic
         self.loss: InfoMaxLoss = loss
 
-    def forward(self, images: Tensor, strangers: Tensor | None = None) -> Tensor:
-        """Return the loss of images with k strangers each, (n, k), or with all others."""
+    def forward(self, images: Tensor, unpaired: Tensor | None = None) -> Tensor:
+        """Return the loss of images, each with k unpaired ones, (n, k), or with all others."""
         features = self.encoder(images)
-        if strangers is None and isinstance(self.critic, DotCritic):
+        if unpaired is None and isinstance(self.critic, DotCritic):
             return self.loss.all_pairs(*self.critic.embedded(features))
-        loss: Tensor = self.loss(*self.critic(features, strangers))
+        loss: Tensor = self.loss(*self.critic(features, unpaired))
         return loss
 
     @torch.no_grad()
     def scores(self, images: Tensor) -> Tensor:
-        """Return the table of scores (n, n, places) of all pairs of images."""
+        """Return the table of scores (n, n, locations) of all pairs of images."""
         table: Tensor
         (table,) = self.critic(self.encoder(images), None)
         return table
 
 
 class _Residual(nn.Module):
-    """Two layers beside a straight one, then layer normalisation; of places one by one."""
+    """The sum of two layers and a linear one, then layer normalisation."""
 
     def __init__(self, inputs: int, units: int):
         super().__init__()

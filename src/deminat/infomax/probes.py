@@ -1,7 +1,7 @@
-"""How good is a representation? Classify with it, its encoder frozen.
+"""Probes measure a representation by the accuracy of a classifier on the frozen features.
 
-A probe is a network of one hidden layer, trained on the features of labelled images and judged by
-others. What it gets right is what the representation makes easy to read.
+A probe is a network of one hidden layer, trained on the features of labelled images and tested on
+others. Its accuracy shows which classes are easy to read from the representation.
 
 References:
     Hjelm et al. (2019), section 4.1. Liao et al. (2020), section 3.2.
@@ -40,13 +40,13 @@ class Probe(nn.Sequential):
 
 
 def scaled(images: Tensor) -> Tensor:
-    """Return bytes as numbers from -1 to 1."""
+    """Return bytes 0 to 255 as numbers from -1 to 1."""
     return images.float().div_(127.5).sub_(1)
 
 
 @torch.no_grad()
 def encoded(encoder: nn.Module, images: Tensor) -> Iterator[Any]:
-    """Yield what a frozen encoder makes of images, bytes (n, c, h, w), some at a time."""
+    """Yield the features of images, bytes (n, c, h, w), by a frozen encoder, some at a time."""
     device = next(encoder.parameters()).device
     before = encoder.training
     encoder.eval()
@@ -65,15 +65,15 @@ def probed(
     rate: float = 1e-3,
     seed: int = 0,
 ) -> float:
-    """Return the share of test features that a probe classifies rightly.
+    """Train a probe and return its accuracy on test features.
 
     Args:
         train: Features (n, ...) and labels (n,).
-        test: Others to judge by.
+        test: The same of other images.
         classes: Number of classes.
-        epochs: Of the training, by Adam with a rate that falls to 0.
+        epochs: Of the training, by Adam with a learning rate that falls linearly to 0.
         batch: Features a step.
-        rate: Of learning, at first.
+        rate: Initial learning rate.
         seed: Of weights, order and dropout.
     """
     features, labels = train
@@ -83,7 +83,7 @@ def probed(
         probe = Probe(features[0].numel(), classes).to(device)
         optimizer = torch.optim.Adam(probe.parameters(), rate, fused=True)
         steps = epochs * max(1, n // batch)
-        fall = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, max(1, steps))
+        schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, max(1, steps))
         for _ in range(epochs):
             order = torch.randperm(n, device=device)
             for rows in torch.split(order, batch)[: max(1, n // batch)]:
@@ -91,13 +91,13 @@ def probed(
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
-                fall.step()
+                schedule.step()
     return accuracy(probe, *test)
 
 
 @torch.no_grad()
 def accuracy(classifier: nn.Module, features: Tensor, labels: Tensor) -> float:
-    """Return the share of features whose likeliest class is theirs."""
+    """Return the share of features whose most probable class is their label."""
     classifier.eval()
     found = [classifier(some).argmax(1) for some in torch.split(features, _AT_ONCE)]
     return float((torch.cat(found) == labels).float().mean())

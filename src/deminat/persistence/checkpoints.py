@@ -1,12 +1,12 @@
-"""Folds that are finished stay finished, whatever happens to the process.
+"""Finished folds on disk, so that an interrupted estimate can be resumed.
 
-    checkpoint.json                       of what data, settings and versions the folds are
+    checkpoint.json                       data, settings and versions that the folds belong to
     whole-0-fold-3-<sha256>.safetensors   a fold: its scores, what was fitted, its history
 
-A fold is written to disk by the process that trained it, at once. Its name tells its sha256, so a
+A fold is written to disk by the process that trained it, at once. Its name holds its sha256, so a
 name and the whole file come into being together, and a file that changed is known by its name: it
-is deleted, and the fold trained again. One seed gives one answer, so an estimate that goes on from
-here is bit for bit the one that was never interrupted.
+is deleted, and the fold trained anew. One seed gives one answer, so a resumed estimate is bit for
+bit the one that was never interrupted.
 """
 
 import hashlib
@@ -18,9 +18,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..critics.networks import CriticFactory
 from ..data.sample import Sample
 from ..errors import DataError, printable
 from ..estimators.crossfit import Fold
+from ..estimators.request import Request
 from ..results import Caution, MIResult
 from ..runtime.atomic import DRAFT, exclusive, sha256_of, verified, with_checksum, write_atomically
 from ..runtime.environment import versions
@@ -32,23 +34,26 @@ _HEAD = "checkpoint.json"
 _FORMAT, _VERSION = "deminat checkpoint", 1
 _END = ".safetensors"
 _LONGEST = 300  # characters of a path in a message
+_SETTINGS = "methods", "preset", "folds", "seed", "budget"  # that a fold depends on
 
 
 @dataclass(frozen=True)
 class FoldFiles:
-    """Keeps the folds of one training; other processes may have copies.
+    """The folds of one training; other processes may have copies.
 
     Args:
         folder: Where.
         of: What the folds are of: fingerprint and training.
         name: What files begin with.
         damaged: Files that had changed.
+        critic: Constructor of the critic, by which a user's own is read.
     """
 
     folder: Path
     of: str
     name: str
     damaged: list[str] = field(default_factory=list)
+    critic: CriticFactory | None = None
 
     def get(self, i: int) -> Fold | None:
         """Return the i-th fold, if it is there and whole."""
@@ -62,7 +67,7 @@ class FoldFiles:
         return None
 
     def put(self, i: int, fold: Fold) -> None:
-        """Keep the i-th fold."""
+        """Store the i-th fold."""
         data = pack({"of": self.of, "i": i, "fold": fold})
         path = self.folder / f"{self._stem(i)}-{sha256_of(data)}{_END}"
         write_atomically(path, lambda draft: draft.write_bytes(data))
@@ -71,10 +76,10 @@ class FoldFiles:
         data = path.read_bytes()
         if path.name != f"{self._stem(i)}-{sha256_of(data)}{_END}":
             raise ValueError("its sha256 is not that of its name")
-        told = unpack(data)
-        if (told["of"], told["i"]) != (self.of, i) or not isinstance(told["fold"], Fold):
+        values = unpack(data, self.critic)
+        if (values["of"], values["i"]) != (self.of, i) or not isinstance(values["fold"], Fold):
             raise ValueError("it is of another training")
-        return told["fold"]
+        return values["fold"]
 
     def _stem(self, i: int) -> str:
         return f"{self.name}-fold-{i}"
@@ -94,34 +99,40 @@ class Checkpoint:
     of: str
     damaged: list[str] = field(default_factory=list)
 
-    def part(self, name: str) -> FoldFiles:
-        """Return the keeper of one of the trainings."""
-        return FoldFiles(self.folder, f"{self.of} {name}", name, self.damaged)
+    def part(self, name: str, critic: CriticFactory | None = None) -> FoldFiles:
+        """Return the folds of one of the trainings, whose critic may be a user's own."""
+        return FoldFiles(self.folder, f"{self.of} {name}", name, self.damaged, critic)
 
-    def told(self, result: MIResult) -> MIResult:
-        """Return a result that tells of files that had changed."""
+    def with_warnings(self, result: MIResult) -> MIResult:
+        """Return a result with a warning if files had changed."""
         if not self.damaged:
             return result
         caution = Caution(
             "checkpoint",
             f"{len(self.damaged)} file(s) of the checkpoint were damaged, such as "
             f"{printable(self.damaged[0])}",
-            "What they held was done again; look after the disk",
+            "These folds were trained anew; check the disk",
         )
         return replace(result, warnings=(*result.warnings, caution))
 
 
 @contextmanager
 def open_checkpoint(
-    folder: PathLike[str] | str | None, sample: Sample, settings: Mapping[str, Any]
+    folder: PathLike[str] | str | None, samples: Sequence[Sample], request: Request
 ) -> Iterator[Checkpoint | None]:
-    """Open a checkpoint that is of a sample and settings, or begin one; `None` for no folder."""
+    """Open the checkpoint of an estimate, or begin one; `None` for no folder.
+
+    Args:
+        folder: Where; other data or settings than those of its folds are refused.
+        samples: The pairs, the whole ones first.
+        request: The settings.
+    """
     if folder is None:
         yield None
         return
     folder = Path(folder)
     with exclusive(folder / _HEAD):
-        wanted = {"format": _FORMAT, "version": _VERSION, **fingerprint(sample, settings)}
+        wanted = {"format": _FORMAT, "version": _VERSION, **fingerprint(samples, request)}
         checkpoint = Checkpoint(folder, sha256_of(with_checksum(wanted)))
         _check_place(folder)
         if (folder / _HEAD).exists():
@@ -130,8 +141,9 @@ def open_checkpoint(
         yield checkpoint
 
 
-def fingerprint(sample: Sample, settings: Mapping[str, Any]) -> dict[str, Any]:
+def fingerprint(samples: Sequence[Sample], request: Request) -> dict[str, Any]:
     """Return what an estimate depends on: data by their sha256, settings and versions in words."""
+    sample = samples[0]
     digest = hashlib.sha256(repr((sample.x_names, sample.y_names, sample.gap)).encode())
     for array in (sample.x, sample.y, sample.labels, sample.copies, sample.times):
         if array is None:
@@ -139,30 +151,32 @@ def fingerprint(sample: Sample, settings: Mapping[str, Any]) -> dict[str, Any]:
         else:
             digest.update(f"{array.dtype.str} {array.shape} ".encode())
             digest.update(array.tobytes())
-    told = {name: _told(value) for name, value in settings.items()}
-    return {"data": digest.hexdigest(), "settings": told, "versions": versions()}
+    settings = {name: _in_words(getattr(request, name)) for name in _SETTINGS}
+    settings["columns"] = _in_words([s.y.shape[1:] for s in samples])
+    return {"data": digest.hexdigest(), "settings": settings, "versions": versions()}
 
 
-def _told(value: Any) -> str:
+def _in_words(value: Any) -> str:
     """Return a setting in words that are the same in every process."""
     if isinstance(value, partial):
-        return f"partial({_told(value.func)}, {_told(value.args)}, {_told(value.keywords)})"
+        parts = value.func, value.args, value.keywords
+        return f"partial({', '.join(map(_in_words, parts))})"
     if isinstance(value, type) or hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{k}: {_told(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k}: {_in_words(v)}" for k, v in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(map(_told, value)) + "]"
+        return "[" + ", ".join(map(_in_words, value)) + "]"
     if is_dataclass(value):
         inner = {f.name: getattr(value, f.name) for f in fields(value)}
-        return f"{type(value).__name__}{_told(inner)}"
+        return f"{type(value).__name__}{_in_words(inner)}"
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
-    return f"{type(value).__qualname__}{_told(vars(value))}"
+    return f"{type(value).__qualname__}{_in_words(vars(value))}"
 
 
 def _check_place(folder: Path) -> None:
-    """Refuse a folder that holds something else; remove what a kill left of a file."""
+    """Refuse a folder that holds something else; remove incomplete files."""
     for path in folder.iterdir():
         if path.name.endswith(DRAFT):
             with suppress(OSError):
@@ -175,7 +189,7 @@ def _check_place(folder: Path) -> None:
 
 
 def _check_same(checkpoint: Checkpoint, wanted: Mapping[str, Any]) -> None:
-    """Refuse folds of something else; forget them if nobody can tell of what they are."""
+    """Refuse folds of something else; delete them if it is unknown what they belong to."""
     try:
         found = verified((checkpoint.folder / _HEAD).read_bytes())
     except (OSError, ValueError):
@@ -202,6 +216,6 @@ def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
         old, new = found.get(kind, {}), wanted[kind]
         for name in new:
             if old.get(name) != new[name]:
-                told = f"{name} {printable(old.get(name))}, not {printable(new[name])}"
-                return f"other {kind} ({told})"
+                values = f"{name} {printable(old.get(name))}, not {printable(new[name])}"
+                return f"other {kind} ({values})"
     return "something else"

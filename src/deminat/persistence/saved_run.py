@@ -1,8 +1,8 @@
-"""A result and what was fitted, in a folder: saved whole or not at all, and read without trust.
+"""A result and its model in a folder: saved whole or not at all, and checked when read.
 
     manifest.json               what is here, with the sha256 of each file and of itself
     result-0123456789ab.json    the answer, for people and programs
-    model-0123456789ab.safetensors    pointwise values and rows; critics, maps, starts of all folds
+    model-0123456789ab.safetensors    pointwise values, rows, and the models of all folds
 
 Files are called by their contents, so those of a new run never overwrite those of an old one: the
 run changes at the moment when the manifest is renamed. Nothing is unpickled.
@@ -16,6 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..critics.networks import CriticFactory
 from ..data.files import PICKLES
 from ..errors import DataError, printable
 from ..results import MIResult
@@ -35,14 +36,14 @@ _IN_MODEL = "pointwise", "rows", "model"
 def save(result: MIResult, folder: PathLike[str] | str) -> None:
     """Write a result and what was fitted to a folder."""
     folder = check_folder(folder)
-    told = {f.name: getattr(result, f.name) for f in fields(result)}
+    values = {f.name: getattr(result, f.name) for f in fields(result)}
     arrays: dict[str, Any] = {}
-    plan = plan_of({k: v for k, v in told.items() if k not in _IN_MODEL}, arrays)
+    plan = plan_of({k: v for k, v in values.items() if k not in _IN_MODEL}, arrays)
     if arrays:
         raise DataError("diagnostics hold arrays, which result.json does not: make them lists")
     data = {
         ("result", ".json"): json.dumps(plan, indent=1).encode(),
-        ("model", ".safetensors"): pack({k: told[k] for k in _IN_MODEL}),
+        ("model", ".safetensors"): pack({k: values[k] for k in _IN_MODEL}),
     }
     files = {f"{kind}-{sha256_of(d)[:12]}{end}": d for (kind, end), d in data.items()}
     with exclusive(folder / _MANIFEST):
@@ -54,8 +55,13 @@ def save(result: MIResult, folder: PathLike[str] | str) -> None:
         _tidy(folder, keep=set(files))
 
 
-def load(folder: PathLike[str] | str) -> MIResult:
-    """Return the result that `save` wrote to a folder, with what was fitted.
+def load(folder: PathLike[str] | str, *, critic: CriticFactory | None = None) -> MIResult:
+    """Return the result that `save` wrote to a folder, with its model.
+
+    Args:
+        folder: Where it was saved.
+        critic: Constructor of your own critic, such as its class, if the estimate used one: the
+            folder holds its weights, not its code.
 
     Examples:
         >>> import tempfile
@@ -73,10 +79,12 @@ def load(folder: PathLike[str] | str) -> MIResult:
     files = _manifest(folder)
     kinds = {name.partition("-")[0]: _content(folder / name, files[name]) for name in files}
     try:
-        told = {**value_of(json.loads(kinds["result"]), {}), **unpack(kinds["model"])}
-        if set(told) != {f.name for f in fields(MIResult)}:
+        values = {**value_of(json.loads(kinds["result"]), {}), **unpack(kinds["model"], critic)}
+        if set(values) != {f.name for f in fields(MIResult)}:
             raise ValueError("its fields are others")
-        return MIResult(**told)
+        return MIResult(**values)
+    except DataError as error:
+        raise DataError(f"{printable(folder, _LONGEST)}: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(folder, error) from error
 
@@ -142,10 +150,10 @@ def _files(folder: Path, data: bytes) -> dict[str, str]:
     """Return what a manifest lists."""
     shown = printable(folder, _LONGEST)
     try:
-        told = json.loads(data)
-        if not isinstance(told, dict) or told.get("format") != _FORMAT:
+        values = json.loads(data)
+        if not isinstance(values, dict) or values.get("format") != _FORMAT:
             raise ValueError(f"{_MANIFEST} is not of deminat")
-        version = told.get("version")
+        version = values.get("version")
         if isinstance(version, int) and version > _VERSION:
             raise DataError(
                 f"{shown} is of a newer deminat (format {version}, here it is {_VERSION}): "

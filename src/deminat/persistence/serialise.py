@@ -1,16 +1,16 @@
-"""Fitted things as arrays and JSON, and back: nothing that could run code.
+"""Fitted objects as arrays and JSON, and back: nothing that could run code.
 
 A value becomes a plan, which is JSON, and arrays, which go into a safetensors file with the plan
 in its header. Only the kinds listed here are written and read. A network is its weights: their
-shapes tell how many layers and units it has, so a file cannot ask for more memory than it holds.
-Equal arrays, such as the quantiles of columns without ties, are stored once.
+shapes give the number of layers and units, so a file cannot ask for more memory than it holds. A
+user's own critic is its weights and the shapes that it was built for; to read it, its constructor
+has to be given. Equal arrays, such as the quantiles of columns without ties, are stored once.
 """
 
 import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import partial
 from itertools import count, takewhile
 from typing import Any
 
@@ -22,11 +22,23 @@ from safetensors.numpy import load, save
 from scipy.interpolate import PchipInterpolator
 from torch import nn
 
-from ..critics.baselines import Additive, Bends, Frames, GaussianCopula, Mixture
+from ..critics.baselines import Additive, ColumnBasis, Frames, GaussianCopula, Mixture
 from ..critics.baselines.mixture import View
-from ..critics.composed import BaselineCritic, ClosedForm, StagedCritic, SumCritic
-from ..critics.networks import ConvCritic, MLPCritic, SeparableCritic
-from ..data.sample import Schema
+from ..critics.composed import (
+    BaselineCritic,
+    ClosedForm,
+    ColumnCritic,
+    StagedCritic,
+    SumCritic,
+)
+from ..critics.networks import (
+    ConvCritic,
+    CriticFactory,
+    MLPCritic,
+    SeparableCritic,
+    build_critic,
+)
+from ..data.schema import Schema
 from ..data.transforms import (
     Identity,
     Linear,
@@ -37,15 +49,23 @@ from ..data.transforms import (
     Standardize,
     Views,
 )
-from ..errors import DataError
+from ..errors import DataError, printable
 from ..estimators.crossfit import Fold
 from ..estimators.fitted import ColumnNames, FittedModel, FittedScorer, FoldEnsemble
-from ..estimators.flows import GM, FlowRatio
+from ..estimators.flows import FlowRatio
 from ..estimators.gaussian import Gaussian
 from ..estimators.ksg import KSG
 from ..estimators.neural import Estimator
 from ..estimators.scaling import Scales
 from ..estimators.scores import Scores
+from ..records import (
+    CalibrationBin,
+    Diagnostics,
+    LearningCurve,
+    RunDescription,
+    SideDescription,
+    Stage,
+)
 from ..results import Caution
 from ..runtime.atomic import sha256_of
 from ..training.callbacks import History
@@ -57,24 +77,27 @@ Plan = Any  # what JSON can hold
 Weights = Mapping[str, torch.Tensor]
 
 _KIND = "$"
+_CUSTOM = "critic"  # a user's own
 _DIGITS = 32  # of an array's sha256 that are its name
 
-# Dataclasses whose fields say all.
+# Dataclasses: all their fields are stored.
 _RECORDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Identity, Norms, Linear, RankToNormal, Robust, SmoothRanks, Standardize, Views),
-        *(Additive, Bends, Frames, GaussianCopula, Mixture, View),
+        *(Additive, ColumnBasis, Frames, GaussianCopula, Mixture, View),
         *(Scales, Schema, FittedScorer, ColumnNames, FoldEnsemble, FittedModel),
         *(Caution, Fold, History, Scores),
+        *(CalibrationBin, Diagnostics, LearningCurve, RunDescription, SideDescription, Stage),
     )
 }
-# Others by their attributes: those given to the constructor, and those set afterwards.
+# Others: attributes given to the constructor, and attributes set afterwards.
 _BY_ATTRIBUTES: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
-    "StartedCritic": (BaselineCritic, ("critic", "columns"), ()),
-    "StagedCritic": (StagedCritic, ("critics", "x_columns", "y_columns", "columns"), ()),
+    "BaselineCritic": (BaselineCritic, ("critic",), ()),
+    "ColumnCritic": (ColumnCritic, ("critic", "x_columns", "y_columns"), ()),
+    "StagedCritic": (StagedCritic, ("critics",), ()),
     "SumCritic": (SumCritic, ("staged", "concat"), ()),
-    "ClosedForm": (ClosedForm, ("components", "columns"), ()),
+    "ClosedForm": (ClosedForm, ("components",), ()),
     "KSG": (KSG, ("k",), ("n_features_in_", "schema_", "maps_", "reference_")),
     "Gaussian": (
         Gaussian,
@@ -91,13 +114,18 @@ def pack(value: Any) -> bytes:
     return save(arrays, {"plan": json.dumps(plan)})
 
 
-def unpack(data: bytes) -> Any:
-    """Return what `pack` was given; whatever else it is, a ValueError."""
+def unpack(data: bytes, critic: CriticFactory | None = None) -> Any:
+    """Return what `pack` was given; whatever else it is, a ValueError.
+
+    Args:
+        data: A safetensors file.
+        critic: Constructor of a user's own critic, if the value holds one.
+    """
     try:
         length = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + length])
         arrays = {name: np.array(array) for name, array in load(data).items()}
-        return value_of(json.loads(header["__metadata__"]["plan"]), arrays)
+        return value_of(json.loads(header["__metadata__"]["plan"]), arrays, critic)
     except (SafetensorError, KeyError, TypeError, RuntimeError, AttributeError) as error:
         raise ValueError(f"it cannot be read ({type(error).__name__}: {error})") from error
     except RecursionError as error:
@@ -124,27 +152,20 @@ def plan_of(value: Any, arrays: Arrays) -> Plan:
 
 
 def check_packable(estimator: Any) -> None:
-    """Refuse, before it is trained, an estimator whose parts only its user has."""
-    if not isinstance(estimator, Estimator):
-        return
-    critic: Any = estimator.critic
-    while isinstance(critic, partial):
-        critic = critic.func
-    networks = [network for network, _ in _NETWORKS.values()]
-    for part, known in ((critic, networks), (estimator.scaling, list(_RECORDS.values()))):
-        if part not in known:
-            raise _foreign(getattr(part, "__name__", type(part).__name__))
+    """Refuse, before it is trained, an estimator whose scaling only its user has."""
+    if isinstance(estimator, Estimator) and estimator.scaling not in _RECORDS.values():
+        raise _foreign(estimator.scaling_name)
 
 
 def _foreign(name: str) -> DataError:
     return DataError(
-        f"{name} is not of deminat, and files that hold no code cannot bring it back: save results "
-        "of deminat's own critics, scalings and starts, or use log_ratio unsaved"
+        f"{name} is not part of deminat, and files without code cannot restore it: save results of "
+        "deminat's own scalings and baselines, or use log_ratio unsaved"
     )
 
 
 def _stored(value: Any, arrays: Arrays) -> Plan:
-    """Return the plan of an array, which keeps its order in memory: sums depend on it."""
+    """Return the plan of an array, with its order in memory: sums depend on it."""
     array = np.asarray(value)
     turned = array.flags.f_contiguous and not array.flags.c_contiguous
     array = np.asarray(array.T if turned else array, order="C")
@@ -158,10 +179,6 @@ def _stored(value: Any, arrays: Arrays) -> Plan:
 
 def _planned(value: Any, arrays: Arrays) -> Plan:
     """Return the plan of something that is neither plain nor an array."""
-    if isinstance(value, Estimator):
-        value = FittedScorer(value.scales_, value.critic_, value.offset_)
-    elif isinstance(value, GM):
-        value = FittedScorer(value.scales_, value.flows_)
     name = type(value).__name__
     if type(value) is _RECORDS.get(name):
         inner = {f.name: getattr(value, f.name) for f in fields(value)}
@@ -174,15 +191,18 @@ def _planned(value: Any, arrays: Arrays) -> Plan:
         name, inner = "curve", {"c": value.c, "x": value.x}
     elif isinstance(value, nn.ModuleList):
         return plan_of(list(value), arrays)
+    elif isinstance(value, nn.Module) and hasattr(value, "shapes"):
+        inner = {"class": name, "shapes": value.shapes, "weights": dict(value.state_dict())}
+        name = _CUSTOM
     else:
         raise _foreign(name)
     return {_KIND: name, **{key: plan_of(v, arrays) for key, v in inner.items()}}
 
 
-def value_of(plan: Plan, arrays: Arrays) -> Any:
+def value_of(plan: Plan, arrays: Arrays, critic: CriticFactory | None = None) -> Any:
     """Return the value of a plan."""
     if isinstance(plan, list):
-        return [value_of(p, arrays) for p in plan]
+        return [value_of(p, arrays, critic) for p in plan]
     if not isinstance(plan, dict):
         return plan
     kind = plan.get(_KIND)
@@ -190,8 +210,26 @@ def value_of(plan: Plan, arrays: Arrays) -> Any:
         array = arrays[plan["name"]]
         array = array.T if plan.get("turned") else array
         return array[()] if kind == "scalar" else array
-    inner = {key: value_of(p, arrays) for key, p in plan.items() if key != _KIND}
+    inner = {key: value_of(p, arrays, critic) for key, p in plan.items() if key != _KIND}
+    if kind == _CUSTOM:
+        return _custom(inner, critic)
     return inner if kind is None else _made(kind, inner)
+
+
+def _custom(inner: dict[str, Any], factory: CriticFactory | None) -> nn.Module:
+    """Return a user's own critic, built by its constructor and filled with its weights."""
+    name = printable(inner["class"])
+    if factory is None:
+        raise DataError(
+            f"it holds a critic of your own, {name}: give its class, "
+            f"deminat.load(folder, critic={name})"
+        )
+    with torch.random.fork_rng(devices=[]):  # its random weights are replaced
+        network = build_critic(factory, *inner["shapes"])
+    try:
+        return _filled(network, inner["weights"]).eval()
+    except RuntimeError as error:  # torch lists what is missing, on many lines
+        raise DataError(f"the given critic does not fit the weights of {name}") from error
 
 
 def _made(kind: str, inner: dict[str, Any]) -> Any:
@@ -209,10 +247,10 @@ def _made(kind: str, inner: dict[str, Any]) -> Any:
             setattr(value, name, inner[name])
         return value.eval() if isinstance(value, nn.Module) else value
     simple: dict[str, Callable[[dict[str, Any]], Any]] = {
-        "tuple": lambda told: tuple(told["of"]),
-        "float": lambda told: float(told["is"]),
-        "tensor": lambda told: torch.from_numpy(np.array(told["of"])),
-        "curve": lambda told: PchipInterpolator.construct_fast(told["c"], told["x"]),
+        "tuple": lambda parts: tuple(parts["of"]),
+        "float": lambda parts: float(parts["is"]),
+        "tensor": lambda parts: torch.from_numpy(np.array(parts["of"])),
+        "curve": lambda parts: PchipInterpolator.construct_fast(parts["c"], parts["x"]),
     }
     if kind not in simple:
         raise ValueError(f"it holds {kind!r}, which this version does not know")

@@ -1,7 +1,7 @@
-"""One answer as one HTML file: no script, no network, readable on a phone, in the dark, on paper.
+"""One result as one HTML file: no script, no network, readable on a phone, in the dark, on paper.
 
-`words` says it, `figures` places marks on axes, and the template `report.html.j2` draws both.
-Names of columns are escaped by the template, whatever they hold.
+`words` writes the text, `figures` positions marks on axes, and the template `report.html.j2` lays
+out both. The template escapes names of columns.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ def render(results: Sequence[MIResult], *, about: About | None = None, unit: Uni
     """Return a report as the text of an HTML file.
 
     Args:
-        results: The answer, then those of other methods to be shown beside it.
-        about: What the results do not know.
-        unit: Of every information in it.
+        results: The answer, then results of other methods to compare it with.
+        about: Where the results come from.
+        unit: Of all amounts of information.
     """
     if not results:
         raise ValueError("a report needs at least one result")
@@ -43,12 +43,12 @@ def render(results: Sequence[MIResult], *, about: About | None = None, unit: Uni
 
 
 def save(path: PathLike[str] | str, text: str) -> None:
-    """Write a report; one that is there already stays until the new one is whole."""
+    """Write a report; an old one at the path is replaced when the new one is complete."""
     write_atomically(Path(path), lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
 def check_path(path: Path) -> Path:
-    """Return where a report goes, or refuse at once a place where none can be written."""
+    """Return the path of a report, or raise an error at once if none can be written there."""
     return check_writable(path, _SUFFIXES, "a report")
 
 

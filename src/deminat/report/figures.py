@@ -1,7 +1,7 @@
-"""Figures as marks at places between 0 and 100 per cent of an axis.
+"""Figures as marks at positions between 0 and 100 per cent of an axis.
 
 The template draws them with SVG lines that stretch and text that does not, so that they fit every
-width. What cannot be drawn, for want of numbers, is `None`.
+width. A figure without finite numbers is `None`.
 """
 
 import math
@@ -15,18 +15,25 @@ from ..results import MIResult, Unit, nats_to
 __all__ = ["Axis", "Bar", "Plot", "Whisker", "calibration", "comparison", "learning", "log_ratios"]
 
 _BINS = 40
-_OUTER = 0.002  # share of the pairs a side that the outermost bars of a histogram take in
-_SHOWN_RISE = 0.01  # nats of a loss that every panel has room for
+_OUTER = 0.002  # share of the pairs on each side that the outermost bars of a histogram include
+_SHOWN_RISE = 0.01  # nats: the smallest range of losses that a panel shows
 _TICKS = 6
+_TITLES = {
+    None: "training",
+    "norms": "norms of the rows",
+    "related": "related columns",
+    "all": "all columns",
+    "pairs": "x and y concatenated",
+}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A stretch of numbers.
+    """An axis of numbers.
 
     Args:
-        low: Its beginning.
-        high: Its end.
+        low: Its lower end.
+        high: Its upper end.
         label: What it measures, with the unit.
         percent: Whether to write shares as per cent.
     """
@@ -37,12 +44,12 @@ class Axis:
     percent: bool = False
 
     def at(self, value: float) -> float:
-        """Return the place of a value, in per cent of the axis."""
+        """Return the position of a value, in per cent of the axis."""
         return round(100 * (value - self.low) / (self.high - self.low), 2)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Round numbers along the axis: their places, and how they are written."""
+        """Round numbers along the axis: their positions and texts."""
         step = _round_step((self.high - self.low) / _TICKS)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         values = [i * step for i in range(first, last + 1)]
@@ -54,13 +61,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar from the ground up.
+    """A bar of a histogram.
 
     Args:
-        left: Its place, in per cent.
+        left: Position of its left edge, in per cent.
         width: In per cent.
         height: In per cent.
-        below: Whether it stands for values below 0.
+        below: Whether its values are below 0.
     """
 
     left: float
@@ -75,12 +82,12 @@ class Plot:
 
     Args:
         title: What it shows.
-        x: The axis along.
-        y: The axis up.
-        lines: Each a list of places (x, y) in per cent, y counted from the top as SVG does.
-        dots: Places.
+        x: The horizontal axis.
+        y: The vertical axis.
+        lines: Each a list of positions (x, y) in per cent, y counted from the top as SVG does.
+        dots: Positions.
         bars: Of a histogram.
-        rules: Lines to compare with.
+        rules: Dashed lines to compare with.
     """
 
     title: str
@@ -94,15 +101,15 @@ class Plot:
 
 @dataclass(frozen=True)
 class Whisker:
-    """One estimate on the axis of all: places in per cent.
+    """One estimate on the common axis: positions in per cent.
 
     Args:
-        method: Whose it is.
-        text: The estimate in words.
-        estimate: Its place.
-        span: Beginning and width of its interval, or of two standard errors a side.
+        method: Its method.
+        text: The estimate with its unit.
+        estimate: Its position.
+        span: Left end and width of its interval, or of two standard errors a side.
         certain: Whether the span is an interval.
-        bound: Place of its lower bound.
+        bound: Position of its lower bound.
     """
 
     method: str
@@ -114,7 +121,7 @@ class Whisker:
 
 
 def comparison(results: Sequence[MIResult], unit: Unit) -> tuple[Axis, list[Whisker]] | None:
-    """Return estimates, intervals and lower bounds on one axis; those that are finite."""
+    """Return the finite estimates on one axis, with intervals and lower bounds."""
     shown = [r for r in results if math.isfinite(r.mi)]
     if not shown:
         return None
@@ -124,34 +131,28 @@ def comparison(results: Sequence[MIResult], unit: Unit) -> tuple[Axis, list[Whis
 
 
 def learning(result: MIResult, unit: Unit) -> list[Plot]:
-    """Return a panel for each stage of training: the held-out loss of each fold, look by look."""
-    folds = result.diagnostics.get("learning", [])
-    stages = dict.fromkeys(_kind(curve["stage"]) for fold in folds for curve in fold)
-    rises = {
-        stage: [
-            [nats_to(unit, loss - curve["held_out"][0]) for loss in curve["held_out"]]
-            for fold in folds
-            for curve in fold
-            if _kind(curve["stage"]) == stage
-        ]
-        for stage in stages
-    }
-    deepest = min((v for curves in rises.values() for c in curves for v in _finite(c)), default=0)
+    """Return a panel for each stage of training: the held-out loss of each fold."""
+    stages: dict[str, list[list[float]]] = {}
+    for curve in (curve for fold in result.diagnostics.learning or () for curve in fold):
+        changes = [nats_to(unit, loss - curve.held_out[0]) for loss in curve.held_out]
+        title = _TITLES[curve.stage.kind if curve.stage else None]
+        stages.setdefault(title, []).append(changes)
+    deepest = min((v for curves in stages.values() for c in curves for v in _finite(c)), default=0)
     reach = max(-deepest, nats_to(unit, _SHOWN_RISE))
     change = Axis(-1.08 * reach, 0.6 * reach, f"change of the held-out loss ({unit})")
-    return [_panel(stage, curves, change) for stage, curves in rises.items()]
+    return [_panel(stage, curves, change) for stage, curves in stages.items()]
 
 
 def calibration(result: MIResult) -> Plot | None:
-    """Return how often pairs belong together that the classifier gives a probability."""
-    curve = result.diagnostics.get("calibration", [])
-    x = Axis(0, 1, "probability that the classifier gives", percent=True)
-    y = Axis(0, 1, "share that belongs together", percent=True)
-    said_seen = [(x.at(b["said"]), 100 - y.at(b["seen"])) for b in curve]
-    if not said_seen:
+    """Return the share of joint pairs, by the probability that the classifier predicts."""
+    x = Axis(0, 1, "predicted probability of a joint pair", percent=True)
+    y = Axis(0, 1, "observed share of joint pairs", percent=True)
+    bins = result.diagnostics.calibration or ()
+    places = [(x.at(b.predicted), 100 - y.at(b.observed)) for b in bins]
+    if not places:
         return None
     rules = ([(0.0, 100.0), (100.0, 0.0)],)
-    return Plot("Calibration", x, y, lines=(said_seen,), dots=tuple(said_seen), rules=rules)
+    return Plot("Calibration", x, y, lines=(places,), dots=tuple(places), rules=rules)
 
 
 def log_ratios(result: MIResult, unit: Unit) -> Plot | None:
@@ -203,18 +204,13 @@ def _bounds(result: MIResult) -> list[float]:
 
 
 def _panel(stage: str, curves: Sequence[Sequence[float]], change: Axis) -> Plot:
-    looks = Axis(0, max(4, *(len(c) - 1 for c in curves)), "looks at held-out pairs")
+    x = Axis(0, max(4, *(len(c) - 1 for c in curves)), "evaluations on held-out pairs")
     lines = tuple(
-        [(looks.at(i), round(100 - change.at(v), 2)) for i, v in enumerate(c) if math.isfinite(v)]
+        [(x.at(i), round(100 - change.at(v), 2)) for i, v in enumerate(c) if math.isfinite(v)]
         for c in curves
     )
     zero = 100 - change.at(0)
-    return Plot(stage, looks, change, lines=lines, rules=([(0, zero), (100, zero)],))
-
-
-def _kind(stage: str) -> str:
-    """Return what a stage is called, whichever columns a fold found to matter."""
-    return "columns that matter" if stage[:1].isdigit() else stage or "training"
+    return Plot(stage, x, change, lines=lines, rules=([(0, zero), (100, zero)],))
 
 
 def _roomy(values: Sequence[float], label: str) -> Axis:

@@ -1,10 +1,11 @@
-r"""Which rows carry the information: the log ratio of each pair, as a table.
+r"""The log ratio of each pair, as a table.
 
-The mutual information is the mean over pairs of $\log\frac{p(x, y)}{p(x)\,p(y)}$, so that each row
-has its own share in it: above 0 the pair is more likely together than apart, below 0 less.
-Rows go by their number in the file, counted from 0, also where others were dropped or not drawn.
+The mutual information is the mean over pairs of $\log\frac{p(x, y)}{p(x)\,p(y)}$, so each row has
+its own share. Above 0 the pair is more likely under the joint distribution than under independence,
+below 0 less. Rows are numbered as in the file, from 0, also if others were dropped or not sampled.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,13 @@ from ..runtime.atomic import check_writable, write_atomically
 
 __all__ = ["check_path", "save", "table"]
 
-_COLUMNS = 20  # of x and y together, up to which they are written along
+_COLUMNS = 20  # of x and y together; more are not written
 _SUFFIXES = (".parquet", ".csv")
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
+_FORMULA = r"^[=+\-@\t\r]"  # text that a spreadsheet would compute
 
 
 def check_path(path: Path) -> Path:
-    """Return where the table goes, or refuse at once a place where it cannot be written."""
+    """Return the path of the table, or raise if nothing can be written there."""
     return check_writable(path, _SUFFIXES, "a table of rows")
 
 
@@ -32,14 +33,14 @@ def table(results: Sequence[MIResult], sides: Sequence[Any] = ()) -> pl.DataFram
     """Return a row for each pair: its number, its x and y if they are few columns, its log ratio.
 
     Args:
-        results: Of the same pairs; of several, each has a column called after its method.
+        results: Of the same pairs; several have a column each, named by its method.
         sides: Frames or arrays (n, d) of these pairs.
     """
     n, rows = results[0].n, results[0].rows
     columns: dict[str, Any] = {"row": np.arange(n) if rows is None else rows}
-    told = [_columns(side, name) for side, name in zip(sides, "xy", strict=False)]
-    if all(told) and sum(map(len, told)) <= _COLUMNS:
-        for side, name in zip(told, "xy", strict=False):
+    named = [(name, _columns(side, name)) for side, name in zip(sides, "xy", strict=False)]
+    if all(side for _, side in named) and sum(len(side) for _, side in named) <= _COLUMNS:
+        for name, side in named:
             for column, values in side.items():
                 columns[column if column not in columns else f"{name}: {column}"] = values
     for result in results:
@@ -49,19 +50,17 @@ def table(results: Sequence[MIResult], sides: Sequence[Any] = ()) -> pl.DataFram
 
 
 def save(path: Path, frame: pl.DataFrame) -> None:
-    """Write the table; one that is there already stays until the new one is whole."""
+    """Write the table; an existing file is replaced only when the new one is complete."""
     is_csv = path.suffix.lower() == ".csv"
-    frame = _inert(frame) if is_csv else frame
+    write = _escaped(frame).write_csv if is_csv else frame.write_parquet
     try:
-        write_atomically(
-            path, lambda draft: (frame.write_csv if is_csv else frame.write_parquet)(draft)
-        )
+        write_atomically(path, lambda draft: write(draft))
     except pl.exceptions.PolarsError as error:  # a full disk, among others
         raise DataError(f"cannot write {printable(path, 300)}: {printable(error, 200)}") from error
 
 
 def _columns(side: Any, name: str) -> dict[str, Any]:
-    """Return the columns of a side by name; none if it has too many or no columns."""
+    """Return the columns of a side by name; none of an array of more axes or too many columns."""
     if isinstance(side, pl.DataFrame):
         return {column.name: column.alias("") for column in side}
     array = np.asarray(side)
@@ -71,17 +70,16 @@ def _columns(side: Any, name: str) -> dict[str, Any]:
     return {name if len(parts) == 1 else f"{name}{j}": part for j, part in enumerate(parts)}
 
 
-def _inert(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame whose names and words no spreadsheet takes for formulas."""
+def _escaped(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame whose names and texts no spreadsheet takes for formulas."""
     columns = {}
     for column in frame:
-        name = f"'{column.name}" if column.name.startswith(_FORMULAS) else column.name
-        words = column.alias("")
-        if not words.dtype.is_numeric() and words.dtype != pl.Boolean:
-            words = words.cast(pl.String)
-            risky = words.str.contains(r"^[=+\-@\t\r]").fill_null(False)
-            words = pl.select(pl.when(risky).then(pl.lit("'") + words).otherwise(words)).to_series()
+        name = f"'{column.name}" if re.match(_FORMULA, column.name) else column.name
         if name in columns:
             raise DataError(f"two columns would be called {name!r}: write .parquet instead")
-        columns[name] = words
+        values = column.alias("")
+        if not values.dtype.is_numeric() and values.dtype != pl.Boolean:
+            values = values.cast(pl.String)
+            values = values.str.replace(f"({_FORMULA})", "'$1")
+        columns[name] = values
     return pl.DataFrame(columns)

@@ -1,41 +1,41 @@
-"""What a report says: sentences, facts, and a unit beside every number."""
+"""The text of a report: sentences and facts, with a unit beside every number."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from ..errors import printable
+from ..records import Diagnostics, RunDescription, SideDescription
 from ..results import ERROR_COVERS, Caution, MIResult, Unit, format_p, nats_to
 
 __all__ = ["About", "Words"]
 
 Fact = tuple[str, str]
-_LEVEL = 0.05
+_LEVEL = 0.05  # of the test of independence
 _CERTAIN = 0.9995  # a correlation that would be printed as 1
-_LONGEST = 200
+_LONGEST = 200  # characters of a name
 _NONE = "none"
 _SCALES = {
-    "AsIs": "none",
+    "Identity": "none",
     "RankToNormal": "each column by its ranks to a standard normal",
     "Robust": "median 0, 68% half-width 1, then asinh",
     "Standardize": "mean 0, standard deviation 1",
-    "Views": "a robust scale and the ranks of each column side by side, and three lengths of a row",
+    "Views": "a robust scale and the ranks of each column, and three norms of each row",
 }
 
 
 @dataclass(frozen=True)
 class About:
-    """Where an answer comes from.
+    """Where a result comes from.
 
     Args:
-        x: What to call x; by default its columns.
+        x: What to call x; by default the names of its columns.
         y: What to call y.
         source: Where the data are from, such as the name of a file.
-        options: How the question was asked, by name.
-        command: The command that asks it again.
+        options: Settings of the run, by name.
+        command: The command that repeats the run.
     """
 
     x: str = ""
@@ -47,12 +47,12 @@ class About:
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a report.
+    """The text of a report.
 
     Args:
-        results: The answer, then what stands beside it.
-        about: What the results do not know.
-        unit: Of every information.
+        results: The answer, then results to compare it with.
+        about: Where the results come from.
+        unit: Of all amounts of information.
     """
 
     results: tuple[MIResult, ...]
@@ -67,23 +67,23 @@ class Words:
     @property
     def x(self) -> str:
         """What x is called."""
-        return printable(self.about.x, _LONGEST) or _names(self._run.get("x"), "x")
+        return printable(self.about.x, _LONGEST) or _names(self._sides[0], "x")
 
     @property
     def y(self) -> str:
         """What y is called."""
-        return printable(self.about.y, _LONGEST) or _names(self._run.get("y"), "y")
+        return printable(self.about.y, _LONGEST) or _names(self._sides[1], "y")
 
     @property
     def about_y(self) -> str:
-        """What x tells about: y, or y beyond what is known already."""
-        known = self._run.get("given")
+        """What x is informative about: y, or y beyond what is given."""
+        known = self._given
         return f"{self.y} beyond what {_names(known, 'z')} tells" if known else self.y
 
     @property
     def title(self) -> str:
-        """What the report is of."""
-        known = self._run.get("given")
+        """What the report is about."""
+        known = self._given
         return f"{self.x} and {self.y}" + (f" given {_names(known, 'z')}" if known else "")
 
     @property
@@ -91,15 +91,14 @@ class Words:
         """The answer in a sentence."""
         mi = self.answer.mi
         if not math.isfinite(mi):
-            return f"What knowing {self.x} tells you about {self.about_y} has no finite estimate."
+            return f"There is no finite estimate of what {self.x} tells you about {self.about_y}."
         if round(nats_to(self.unit, mi), 3) <= 0:
-            found = self.amount(mi)
-            return f"Knowing {self.x} was not found to tell anything about {self.about_y}: {found}."
+            return f"No information about {self.about_y} was found in {self.x}: {self.amount(mi)}."
         return f"Knowing {self.x} tells you {self.amount(mi)} about {self.about_y}."
 
     @property
     def sentences(self) -> list[str]:
-        """What goes with the answer."""
+        """What follows the headline: interval, lower bound, test, an example."""
         return list(self._sentences())
 
     @property
@@ -111,7 +110,7 @@ class Words:
         if r.interval is not None:
             found.append(("95% interval", self.span(r.interval)))
         if r.lower_bound is not None:
-            found.append(("at least", f"{self.amount(r.lower_bound)}, 95% sure"))
+            found.append(("at least", f"{self.amount(r.lower_bound)}, with 95% confidence"))
         found.append(("standard error", self.amount(r.standard_error)))
         if r.p_value is not None:
             found.append(("independence", format_p(r.p_value)))
@@ -124,12 +123,12 @@ class Words:
 
     @property
     def checks(self) -> list[Fact]:
-        """What the run tells of itself."""
+        """Diagnostics of the classifier."""
         return list(self._checks())
 
     @property
     def warnings(self) -> list[tuple[Caution, str]]:
-        """What to know, each once, with the methods that it is about."""
+        """All warnings, each once, with the methods that it is about."""
         about: dict[Caution, list[str]] = {}
         for r in self.results:
             for caution in dict.fromkeys(r.warnings):
@@ -143,117 +142,135 @@ class Words:
 
     @property
     def folds(self) -> list[tuple[str, str, str]]:
-        """Steps of each fold, and what its critic reads in new pairs and in its own."""
-        told = self.answer.diagnostics
-        if "fold_means" not in told:
-            return []
-        columns = told.get("steps", ()), told["fold_means"], told.get("training_means", ())
+        """Steps of each fold, and its mean scores of held-out and of training pairs."""
+        d = self.answer.diagnostics
+        columns = d.steps or (), d.fold_means or (), d.training_means or ()
         return [
             (f"{steps:,} steps", self.amount(new), self.amount(own))
             for steps, new, own in zip(*columns, strict=False)
         ]
 
     @property
-    def untaught(self) -> str:
+    def no_curves(self) -> str:
         """Why there are no learning curves, where there are none."""
-        steps = self.answer.diagnostics.get("steps")
+        steps = self.answer.diagnostics.steps
         if not steps:
             return f"There are none: {self.answer.method} trains nothing."
         if not any(steps):
-            return "There are none: the closed form was all that was needed."
-        return "There are none: training went on to its end without looks at held-out pairs."
+            return "There are none: the baseline in closed form was used without a network."
+        return "There are none: training ran without evaluations on held-out pairs."
 
     @property
-    def taught(self) -> str:
+    def curves(self) -> str:
         """What the learning curves are of, where that is not the pair itself."""
-        known = self._run.get("given")
-        return f"They are of {self.x} with {self.y} and {_names(known, 'z')}. " if known else ""
+        known = self._given
+        if known is None:
+            return ""
+        return f"The curves are of {self.x} with {self.y} and {_names(known, 'z')}. "
 
     @property
-    def carried(self) -> str:
-        """Which pairs carry the information, where there is some."""
+    def concentration(self) -> str:
+        """Which pairs hold the information; empty where there is none."""
         if self.answer.half is None:
             return ""
-        rows, nats = self.answer.top(1)
+        (row,), (nats,) = self.answer.top(1)
         return (
-            f"Half of the information is in the {self.answer.half:.0%} of pairs that tell most, "
-            f"and most is in row {rows[0]:,}, counted from 0: {self.amount(float(nats[0]))}."
+            f"Half of the information is in the {self.answer.half:.0%} of pairs with the highest "
+            f"log ratios. Row {row:,}, counted from 0, has the highest: {self.amount(float(nats))}."
         )
 
     @property
     def share_below(self) -> str:
-        """How many pairs are less likely together than apart."""
+        """The share of pairs that are less likely than under independence."""
         return f"{np.mean(self.answer.pointwise < 0):.0%}"
 
     @property
     def seed(self) -> str:
-        """The seed, if it is known."""
-        return str(self._run.get("seed", ""))
+        """The seed; empty if it is not known."""
+        return "" if self._run is None else str(self._run.seed)
 
     @property
     def versions(self) -> str:
-        """What it was computed with."""
-        told = self._run.get("versions", {})
-        return ", ".join(f"{name} {version}" for name, version in told.items())
+        """Versions of the software."""
+        versions = self._run.versions if self._run else {}
+        return ", ".join(f"{name} {version}" for name, version in versions.items())
 
     def amount(self, nats: float) -> str:
-        """Return an information in the unit of the report."""
+        """Return an amount of information in the unit of the report."""
         return _amount(nats, self.unit)
 
     def span(self, ends: tuple[float, float]) -> str:
         """Return an interval of nats in the unit of the report."""
+        if not all(map(math.isfinite, ends)):
+            return "not finite"
         low, high = (_number(end, self.unit) for end in ends)
         return f"{low} to {high} {self.unit}"
 
     @property
-    def _run(self) -> dict[str, Any]:
-        return dict(self.answer.diagnostics.get("run", {}))
+    def _run(self) -> RunDescription | None:
+        return self.answer.diagnostics.run
+
+    @property
+    def _sides(self) -> tuple[SideDescription | None, ...]:
+        run = self._run
+        return (None, None, None) if run is None else (run.x, run.y, run.given)
+
+    @property
+    def _given(self) -> SideDescription | None:
+        return self._sides[2]
 
     def _sentences(self) -> Iterator[str]:
         r = self.answer
         if r.interval is not None:
-            yield f"It is between {self.span(r.interval).replace(' to ', ' and ')}, 95% sure."
+            yield f"The 95% interval is {self.span(r.interval)}."
         if r.lower_bound is not None and r.lower_bound > 0:
-            yield f"It is at least {self.amount(r.lower_bound)}, 95% sure for any distribution."
+            amount = self.amount(r.lower_bound)
+            yield f"It is at least {amount}, with 95% confidence for any distribution."
         if r.interval is None:
             yield f"The standard error is {self.amount(r.standard_error)} ({ERROR_COVERS})."
         if r.p_value is not None:
-            shown = "is shown" if r.p_value < _LEVEL else "is not shown"
-            beyond = ", by a test that sees what the critics do not" if r.mi <= 0 else ""
-            told = beyond if r.p_value < _LEVEL else ""
-            yield f"Dependence {shown}{told} ({format_p(r.p_value)})."
+            is_shown = r.p_value < _LEVEL
+            test = ", by a test that is more sensitive than the estimate"
+            how = test if is_shown and r.mi <= 0 else ""
+            yield f"Dependence is {'' if is_shown else 'not '}shown{how} ({format_p(r.p_value)})."
         correlation = math.sqrt(-math.expm1(-2 * r.mi)) if r.mi > 0 else 0.0
         if 0 < correlation < _CERTAIN:
-            yield f"Normal variables of correlation {correlation:.2f} tell as much of each other."
+            yield f"Two normal variables of correlation {correlation:.2f} share as much."
 
     def _done(self) -> Iterator[Fact]:
-        told, run = self.answer.diagnostics, self._run
+        d, run = self.answer.diagnostics, self._run
         yield "data", printable(self.about.source, _LONGEST)
-        yield "pairs", _pairs(self.answer.n, run.get("dropped"))
-        yield "x", _side(run.get("x"))
-        yield "y", _side(run.get("y"))
-        yield "known already", _side(run.get("given"))
+        yield "pairs", _pairs(self.answer.n, None if run is None else run.dropped)
+        for name, side in zip(("x", "y", "given"), self._sides, strict=True):
+            yield name, _side(side)
         yield "rows", _rows(run)
         yield "method", self.answer.method
         yield "recipe", self.answer.recipe
-        yield "preprocessing", _preprocessing(told)
-        yield "folds", _folds(told)
-        if correction := told.get("correction"):
-            yield "correction", f"{self.amount(correction)} for what chance cost the critics"
+        yield "preprocessing", _preprocessing(d)
+        yield "folds", _folds(d)
+        if d.correction:
+            half = "added: half the gap between training and held-out scores"
+            yield "correction", f"{self.amount(d.correction)} {half}"
         for name, value in self.about.options.items():
             yield printable(name), printable(value, _LONGEST)
 
     def _checks(self) -> Iterator[Fact]:
-        told = self.answer.diagnostics
-        if "calibration_error" in told:
-            yield "calibration", f"off by {told['calibration_error']:.1%} on average"
-        if told.get("normaliser_checkable"):
-            z, error = told.get("normaliser", math.nan), told.get("normaliser_error", math.nan)
-            yield "normaliser", f"{z:.3f}, s.e. {error:.3f}; that of a log ratio is 1, without unit"
-        elif "normaliser_checkable" in told:
-            yield "normaliser", "not checkable at so much information from so few pairs"
-        if "held_out_loss" in told:
-            yield "held-out loss", self.amount(told["held_out_loss"])
+        d = self.answer.diagnostics
+        if d.calibration_error is not None:
+            yield (
+                "calibration",
+                f"probabilities are off by {d.calibration_error:.1%} on average",
+            )
+        if d.normaliser_checkable and d.normaliser is not None:
+            error = math.nan if d.normaliser_error is None else d.normaliser_error
+            yield (
+                "normaliser",
+                f"{d.normaliser:.3f}, s.e. {error:.3f} (no unit); it is 1 for a true log ratio",
+            )
+        elif d.normaliser_checkable is not None:
+            yield "normaliser", "cannot be checked: too few pairs for so much information"
+        if d.held_out_loss is not None:
+            yield "held-out loss", self.amount(d.held_out_loss)
 
     def _row(self, r: MIResult) -> list[Fact]:
         bound = _NONE if r.lower_bound is None else self.amount(r.lower_bound)
@@ -278,12 +295,12 @@ def _amount(nats: float, unit: Unit) -> str:
     return f"{_number(nats, unit)} {unit}"
 
 
-def _names(side: dict[str, Any] | None, otherwise: str) -> str:
-    """Return the names of the columns of one side, or what to call it without."""
-    if not side or not side["names"]:
+def _names(side: SideDescription | None, otherwise: str) -> str:
+    """Return the names of the columns of one side, or `otherwise` if they have none."""
+    if side is None or not side.names:
         return otherwise
-    names = [printable(name) for name in side["names"]]
-    more = side["shape"][0] - len(names)
+    names = [printable(name) for name in side.names]
+    more = side.shape[0] - len(names)
     return _listed([*names, *([f"{more} more"] if more > 0 else [])])
 
 
@@ -292,12 +309,12 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _side(side: dict[str, Any] | None) -> str:
-    if not side:
+def _side(side: SideDescription | None) -> str:
+    if side is None:
         return ""
-    if len(side["shape"]) > 1:
-        return f"images of {' x '.join(map(str, side['shape']))} pixels"
-    (count,) = side["shape"]
+    if len(side.shape) > 1:
+        return f"images of {' x '.join(map(str, side.shape))} pixels"
+    (count,) = side.shape
     columns = "1 column" if count == 1 else f"{count:,} columns"
     names = _names(side, "")
     return f"{columns}: {names}" if names else columns
@@ -309,20 +326,21 @@ def _pairs(n: int, dropped: int | None) -> str:
     return f"{n:,} pairs; {dropped:,} pairs dropped for missing values"
 
 
-def _rows(run: dict[str, Any]) -> str:
-    if run.get("groups"):
-        return f"in {run['groups']:,} groups, which are never split nor paired within"
-    if run.get("gap") is not None:
-        return f"in the order of time: split by blocks, with gaps of {run['gap']:,} rows"
-    return "taken for independent: no groups, no order" if run else ""
+def _rows(run: RunDescription | None) -> str:
+    if run is None:
+        return ""
+    if run.groups:
+        return f"in {run.groups:,} groups; rows of one group are neither split nor unpaired samples"
+    if run.gap is not None:
+        return f"in the order of time: split into blocks, with gaps of {run.gap:,} rows"
+    return "assumed independent: no groups, no order"
 
 
-def _preprocessing(told: Any) -> str:
-    name = told.get("scaling", "")
-    words = _SCALES.get(name, name)
-    return f"{words}; fitted on training rows only" if words and "fold_means" in told else words
+def _preprocessing(d: Diagnostics) -> str:
+    words = _SCALES.get(d.scaling or "", d.scaling or "")
+    return f"{words}; fitted to training rows only" if words and d.fold_means else words
 
 
-def _folds(told: Any) -> str:
-    count = len(told.get("fold_means", ()))
-    return f"{count} folds; each pair is scored by a critic that never saw it" if count else ""
+def _folds(d: Diagnostics) -> str:
+    count = len(d.fold_means or ())
+    return f"{count} folds; critics score only pairs they were not trained on" if count else ""

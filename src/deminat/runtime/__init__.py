@@ -1,3 +1,3 @@
-"""runtime."""
+"""Processes, progress, atomic files, stored rows and sweeps."""
 
 __all__: list[str] = []

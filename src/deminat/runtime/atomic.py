@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, with locks and checksums."""
 
 import hashlib
 import json
@@ -18,30 +18,35 @@ __all__ = [
     "check_writable",
     "exclusive",
     "sha256_of",
+    "show_path",
     "verified",
     "with_checksum",
     "write_atomically",
 ]
 
-DRAFT = ".new"  # how names of files end that are not whole yet
-_SEAL = "sha256"
-_LONGEST = 300  # characters of a path in a message
+DRAFT = ".new"  # end of the names of unfinished files
+_CHECKSUM = "sha256"
+_LONGEST = 300  # characters
+
+
+def show_path(path: Path) -> str:
+    """Return a path as messages show it."""
+    return printable(path, _LONGEST)
 
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold the right to write a file, by a lock that dies with the process, however it dies."""
+    """Hold the lock of a file, which ends with the process even if that is killed."""
     lock = FileLock(path.with_name(f"{path.name}.lock"), timeout=0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
         raise DataError(
-            f"another process is writing to {printable(path, _LONGEST)}: wait for it, or choose "
-            "another place"
+            f"another process is writing to {show_path(path)}: wait for it, or choose another place"
         ) from None
     except OSError as error:
-        raise DataError(f"cannot write to {printable(path.parent, _LONGEST)}: {error}") from error
+        raise DataError(f"cannot write to {show_path(path.parent)}: {error}") from error
     try:
         yield
     finally:
@@ -49,19 +54,18 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 def check_writable(path: Path, suffixes: Sequence[str], what: str) -> Path:
-    """Return where something goes, or refuse at once a place where it cannot be written."""
+    """Return the path of `what` if it can be written; otherwise raise an error that says why."""
+    shown = show_path(path)
     if path.suffix.lower() not in suffixes:
-        ends = " or ".join(suffixes)
-        raise DataError(f"{what} ends in {ends}; {printable(path, _LONGEST)} does not")
-    shown = printable(path, _LONGEST)
+        raise DataError(f"{what} ends in {' or '.join(suffixes)}; {shown} does not")
     try:
-        folder = path.is_dir()
+        is_folder = path.is_dir()
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or printable(error)
         raise DataError(f"cannot write {shown}: {why}; choose another place") from error
-    if folder:
+    if is_folder:
         raise DataError(f"{shown} is a folder; name a file in it")
     return path
 
@@ -69,7 +73,7 @@ def check_writable(path: Path, suffixes: Sequence[str], what: str) -> Path:
 def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     """Write a file under another name and rename it: the old one stays until the new is whole.
 
-    The other name is that of the process, since several may write at once what is the same.
+    The other name has the number of the process, since several may write the same file at once.
     """
     draft = path.with_name(f"{path.name}.{os.getpid()}{DRAFT}")
     try:
@@ -77,17 +81,17 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
         with draft.open("rb") as file:
             os.fsync(file.fileno())
         draft.replace(path)
-        _settled(path.parent)
+        _sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         why = error.strerror or error
-        raise DataError(f"cannot write {printable(path, _LONGEST)}: {why}") from error
+        raise DataError(f"cannot write {show_path(path)}: {why}") from error
 
 
-def _settled(folder: Path) -> None:
-    """Let a name in a folder outlive a loss of power, as its file does, where systems can."""
-    with suppress(OSError):  # Windows opens no folders, and some networks force none to disk
+def _sync_folder(folder: Path) -> None:
+    """Force the names in a folder to disk, so that they survive a loss of power."""
+    with suppress(OSError):  # Windows opens no folders, and some network drives sync none
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -100,17 +104,17 @@ def sha256_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def with_checksum(told: Mapping[str, Any]) -> bytes:
-    """Return what JSON can hold as JSON that tells its own sha256."""
-    inner = {key: value for key, value in told.items() if key != _SEAL}
+def with_checksum(values: Mapping[str, Any]) -> bytes:
+    """Return values as JSON that includes its own sha256."""
+    inner = {key: value for key, value in values.items() if key != _CHECKSUM}
     digest = sha256_of(json.dumps(inner, sort_keys=True).encode())
-    return (json.dumps({**inner, _SEAL: digest}, indent=1, sort_keys=True) + "\n").encode()
+    return (json.dumps({**inner, _CHECKSUM: digest}, indent=1, sort_keys=True) + "\n").encode()
 
 
 def verified(data: bytes) -> dict[str, Any]:
-    """Return what `with_checksum` was given; a byte that changed is a ValueError."""
-    told = json.loads(data)
-    if not isinstance(told, dict) or with_checksum(told) != data:
+    """Return the values that `with_checksum` was given; a changed byte is a ValueError."""
+    values = json.loads(data)
+    if not isinstance(values, dict) or with_checksum(values) != data:
         raise ValueError("its checksum is wrong")
-    del told[_SEAL]
-    return told
+    del values[_CHECKSUM]
+    return values

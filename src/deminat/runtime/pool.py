@@ -1,12 +1,12 @@
-"""Parts of a work, shared between this process and others.
+"""Parts of a work, shared between this process and worker processes.
 
-To load torch and scikit-learn takes a process seconds, as long as a small estimate takes in all. So
-this process works too, instead of waiting for others, and a command may start the others before it
-knows what they will have to do: they load libraries while it does. Each has one part at a time,
-and takes the next one that nobody has.
+A process takes seconds to load torch and scikit-learn, as long as a small estimate takes in all. So
+this process works too instead of waiting, and a command may start its workers before it knows what
+they will do: they load libraries meanwhile. Each process has one part at a time, and then takes the
+next one that nobody has.
 
-The others are a crew. Threads have crews of their own, apart from the processes of joblib; one that
-has done its work rests until it is wanted again, and ends after some minutes or with this process.
+Each thread uses pools of its own, apart from the processes of joblib. An idle pool is used again,
+and ends after some minutes or with this process.
 """
 
 import gc
@@ -33,190 +33,187 @@ __all__ = ["preloaded_workers", "run_parts", "start_early", "worker_pool"]
 
 T = TypeVar("T")
 
-_PATIENCE = 1.0  # seconds
-_IDLE = 300  # seconds after which a process ends that has nothing to do
+_WAIT = 1.0  # seconds
+_IDLE = 300  # seconds after which an idle process ends
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_CURRENT: ContextVar["WorkerPool | None"] = ContextVar("_CURRENT", default=None)
+_IDLE_POOLS: dict[tuple[int, int], list["WorkerPool"]] = {}  # by process, as forks copy it; size
 
 
 class WorkerPool:
-    """Other processes.
+    """Worker processes.
 
     Args:
         size: How many.
     """
 
     def __init__(self, size: int):
-        self.size, self.lock = size, Lock()
-        self.given: list[Future[Any]] = []
-        self.processes = ProcessPoolExecutor(
-            size, timeout=_IDLE, env=_ONE_THREAD, initializer=_join, initargs=(os.getpid(),)
+        self.size, self._lock = size, Lock()
+        self._submitted: list[Future[Any]] = []
+        self._executor = ProcessPoolExecutor(
+            size, timeout=_IDLE, env=_ONE_THREAD, initializer=_end_with, initargs=(os.getpid(),)
         )
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Let one of them work."""
-        with self.lock, _deaf():
-            future: Future[T] = self.processes.submit(work)
-            self.given = [f for f in self.given if not f.done()] + [future]
+        """Let a worker run something."""
+        with self._lock, _interrupts_ignored():
+            future: Future[T] = self._executor.submit(work)
+            self._submitted = [f for f in self._submitted if not f.done()] + [future]
             return future
 
-    def is_well(self) -> bool:
-        """Tell whether they still answer."""
+    def is_alive(self) -> bool:
+        """Tell whether the workers still answer."""
         try:
             return self.submit(os.getpid).result() > 0
         except BrokenProcessPool:
             return False
 
-    def dismiss(self) -> None:
-        """End them in the middle of their work."""
-        deadline = time.monotonic() + _PATIENCE
-        while any(not (f.running() or f.done()) for f in self.given):
-            time.sleep(0.001)  # loky stumbles over work that it has not passed on yet
+    def kill(self) -> None:
+        """End the workers in the middle of their work."""
+        deadline = time.monotonic() + _WAIT
+        while any(not (f.running() or f.done()) for f in self._submitted):
+            time.sleep(0.001)  # loky fails on work that it has not passed on yet
             if time.monotonic() > deadline:
                 break
-        self.processes.shutdown(kill_workers=True)
-
-
-_CREW: ContextVar[WorkerPool | None] = ContextVar("_CREW", default=None)
-_RESTING: dict[
-    tuple[int, int], list[WorkerPool]
-] = {}  # by this process, lest a fork takes them for its
+        self._executor.shutdown(kill_workers=True)
 
 
 @contextmanager
-def worker_pool(jobs: int, *, rests: bool = True) -> Iterator[WorkerPool | None]:
-    """Have other processes at hand for the work inside; `None` if it will be done without.
+def worker_pool(jobs: int, *, reuse: bool = True) -> Iterator[WorkerPool | None]:
+    """Give a pool of workers for the work inside; `None` if this process works alone.
 
     Args:
         jobs: Processes, this one among them.
-        rests: Whether they wait for more work afterwards. Left alone, they would keep this process
-            for a second more when it wants to end.
+        reuse: Whether the workers wait for more work afterwards. If they do, this process takes a
+            second longer to end.
     """
-    known = _CREW.get()
-    if jobs == 1 or known is not None or not _is_usual():
-        yield known
+    current = _CURRENT.get()
+    if jobs == 1 or current is not None or not _uses_processes():
+        yield current
         return
-    others = _woken(jobs - 1)
-    token = _CREW.set(others)
+    idle = _IDLE_POOLS.setdefault((os.getpid(), jobs - 1), [])
+    while idle and not idle[-1].is_alive():
+        idle.pop()
+    pool = idle.pop() if idle else WorkerPool(jobs - 1)
+    token = _CURRENT.set(pool)
     try:
-        yield others
-    except BaseException:  # Ctrl-C too: nobody wants what they are at
-        rests = False
+        yield pool
+    except BaseException:  # Ctrl-C too: nobody needs the results of the workers
+        reuse = False
         raise
     finally:
-        _CREW.reset(token)
-        if rests:
-            _resting(others.size).append(others)
+        _CURRENT.reset(token)
+        if reuse:
+            idle.append(pool)
         else:
-            others.dismiss()
+            pool.kill()
 
 
 @contextmanager
 def preloaded_workers(jobs: int, module: str) -> Iterator[None]:
-    """Let other processes import a module, for the work inside."""
-    with worker_pool(jobs, rests=False) as others:
-        if others is not None:
-            for _ in range(others.size):
-                others.submit(partial(_load, module))
+    """Let workers import a module, for the work inside."""
+    with worker_pool(jobs, reuse=False) as pool:
+        if pool is not None:
+            for _ in range(pool.size):
+                pool.submit(partial(_preload, module))
         yield
 
 
 def start_early(work: Callable[[], T]) -> Callable[[], T]:
-    """Return what gives the outcome of a work, which the crew begins now if there is one."""
-    others = _CREW.get()
-    return cache(work) if others is None else partial(_outcome, others.submit(work))
+    """Return a function that returns the result of a work; a worker, if any, starts it now."""
+    pool = _CURRENT.get()
+    return cache(work) if pool is None else partial(_result, pool.submit(work))
 
 
 def run_parts(parts: Sequence[Callable[[], T]], jobs: int) -> Iterator[T]:
-    """Yield what each part returns, in their order.
+    """Yield what each part returns, in the order of the parts.
 
     Args:
-        parts: Work, to be done by whoever is free.
+        parts: Functions to call.
         jobs: Processes, this one among them.
 
-    Where joblib was told of other means, such as a cluster, these do it. Threads would be none:
-    seeds belong to a process.
+    If joblib was set to another backend, such as a cluster, that backend runs them; threads are not
+    used, since seeds belong to a process.
     """
-    if jobs > 1 and not _is_usual() and not _has_threads():
-        yield from Parallel(n_jobs=jobs)(delayed(_call)(part) for part in parts)
+    if jobs > 1 and not _uses_processes() and not _uses_threads():
+        yield from Parallel(n_jobs=jobs)(delayed(part)() for part in parts)
         return
-    with worker_pool(jobs) as others:
-        if others is None:
+    with worker_pool(jobs) as pool:
+        if pool is None:
             yield from (part() for part in parts)
         else:
-            work = _Work(parts, others.submit)
-            for _ in range(min(jobs - 1, others.size)):
-                work.hand_out()
+            work = _SharedWork(parts, pool.submit)
+            for _ in range(min(jobs - 1, pool.size)):
+                work.submit_next()
             yield from work.results()
 
 
-class _Work(Generic[T]):
-    """Parts that are not done yet, and what came of the others."""
+class _SharedWork(Generic[T]):
+    """Parts that are not started yet, and the results of the others."""
 
     def __init__(
         self, parts: Sequence[Callable[[], T]], submit: Callable[[Callable[[], T]], Future[T]]
     ):
         self.parts, self.submit = parts, submit
-        self.left, self.lock = iter(range(len(parts))), Lock()
-        self.found: list[Future[T]] = [Future() for _ in parts]
+        self.unstarted, self.lock = iter(range(len(parts))), Lock()
+        self.futures: list[Future[T]] = [Future() for _ in parts]
 
-    def take(self) -> int | None:
-        """Return the next part that nobody has."""
-        with self.lock:
-            return next(self.left, None)
-
-    def hand_out(self) -> None:
-        """Give another process a part, and the next one when it is done."""
-        i = self.take()
+    def submit_next(self) -> None:
+        """Let a worker run the next part, and another one after it."""
+        i = self._next()
         if i is None:
             return
         try:
-            self.submit(self.parts[i]).add_done_callback(partial(self.come_back, i))
-        except Exception as error:  # they are gone
-            self.fail(i, error)
+            self.submit(self.parts[i]).add_done_callback(partial(self._receive, i))
+        except Exception as error:  # the workers are gone
+            self._fail(i, error)
 
-    def come_back(self, i: int, told: Future[T]) -> None:
-        """Keep what another process found."""
-        error = None if told.cancelled() else told.exception()
-        if error is not None or told.cancelled():
-            self.fail(i, error or BrokenProcessPool())
-        else:
-            self.found[i].set_result(told.result())
-            self.hand_out()
+    def results(self) -> Iterator[T]:
+        """Yield the results in order; run parts here rather than wait."""
+        for future in self.futures:  # parts that never start come after an error
+            while not future.done() and self._run_next():
+                pass
+            yield _result(future)
 
-    def fail(self, i: int, error: BaseException) -> None:
-        """Keep an error; nobody begins anything any more."""
+    def _next(self) -> int | None:
         with self.lock:
-            self.left = iter(())
-        self.found[i].set_exception(error)
+            return next(self.unstarted, None)
 
-    def take_part(self) -> bool:
-        """Do a part that nobody else has begun, if there is one."""
-        i = self.take()
+    def _run_next(self) -> bool:
+        """Run the next part here; return whether there was one."""
+        i = self._next()
         if i is None:
             return False
         try:
-            self.found[i].set_result(self.parts[i]())
+            self.futures[i].set_result(self.parts[i]())
         except BaseException as error:
-            self.fail(i, error)
+            self._fail(i, error)
             raise
         return True
 
-    def results(self) -> Iterator[T]:
-        """Yield what was found; rather than wait for others, do something."""
-        for future in self.found:  # what was not begun comes after an error
-            while not future.done() and self.take_part():
-                pass
-            yield _outcome(future)
+    def _receive(self, i: int, finished: Future[T]) -> None:
+        error = BrokenProcessPool() if finished.cancelled() else finished.exception()
+        if error is None:
+            self.futures[i].set_result(finished.result())
+            self.submit_next()
+        else:
+            self._fail(i, error)
+
+    def _fail(self, i: int, error: BaseException) -> None:
+        """Record an error, after which no part is started."""
+        with self.lock:
+            self.unstarted = iter(())
+        self.futures[i].set_exception(error)
 
 
-def _outcome(future: Future[T]) -> T:
-    """Return what another process found, or say what a user can do about it."""
+def _result(future: Future[T]) -> T:
+    """Return the result of a worker, or raise an error that says what to do."""
     try:
         return future.result()
     except BrokenProcessPool as error:
         raise TrainingError(
-            "another process was killed in the middle of its work, perhaps for want of memory: "
-            "use one process, n_jobs=1 or --jobs 1, or fewer rows"
+            "a worker process was killed, perhaps for lack of memory: use one process, n_jobs=1 or "
+            "--jobs 1, or fewer rows"
         ) from error
     except Exception as error:
         if type(error).__name__ != "PicklingError":
@@ -224,63 +221,46 @@ def _outcome(future: Future[T]) -> T:
         raise DataError(f"this cannot be sent to other processes, use n_jobs=1: {error}") from error
 
 
-def _woken(size: int) -> WorkerPool:
-    """Return a crew that rested, if one is well, or another."""
-    while resting := _resting(size):
-        known = resting.pop()
-        if known.is_well():
-            return known
-    return WorkerPool(size)
-
-
-def _resting(size: int) -> list[WorkerPool]:
-    return _RESTING.setdefault((os.getpid(), size), [])
-
-
 @contextmanager
-def _deaf() -> Iterator[None]:
-    """Keep Ctrl-C from processes that are started inside: who asks hears it too, and ends them."""
-    heard = signal.getsignal(signal.SIGINT)
-    if heard is None or current_thread() is not main_thread():  # then it is not ours to decide
+def _interrupts_ignored() -> Iterator[None]:
+    """Let processes that are started inside ignore Ctrl-C: this process gets it and ends them."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is None or current_thread() is not main_thread():  # then it cannot be set
         yield
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, heard)
+        signal.signal(signal.SIGINT, handler)
 
 
-def _join(asking: int) -> None:
-    """Begin to serve a process, and end with it: it may be killed in the middle of a word."""
+def _end_with(parent: int) -> None:
+    """End this worker when its parent has ended, as by a kill."""
 
     def watch() -> None:
-        while os.getppid() == asking:
-            time.sleep(_PATIENCE)
+        while os.getppid() == parent:
+            time.sleep(_WAIT)
         os._exit(1)
 
     Thread(target=watch, daemon=True).start()
 
 
-def _load(module: str) -> None:
-    """Import a module, without looking for rubbish among all that is made and stays."""
+def _preload(module: str) -> None:
+    """Import a module without garbage collection, which would find nothing to free."""
     gc.disable()
     import_module(module)
     gc.freeze()
     gc.enable()
 
 
-def _is_usual() -> bool:
+def _uses_processes() -> bool:
     """Tell whether joblib would use processes of this machine."""
     backend, _ = get_active_backend()
     return type(backend).__name__ == "LokyBackend"
 
 
-def _has_threads() -> bool:
-    """Tell whether joblib would stay in this process, as it does within its own."""
+def _uses_threads() -> bool:
+    """Tell whether joblib would stay in this process, as it does within its own workers."""
     backend, _ = get_active_backend()
     return bool(getattr(backend, "uses_threads", False))
-
-
-def _call(part: Callable[[], T]) -> T:
-    return part()

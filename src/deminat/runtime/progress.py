@@ -1,79 +1,96 @@
-"""How far work is that has parts, here or in other processes.
+"""How much of a work is done whose parts run here or in other processes.
 
-What other processes do is told through a small file: each part has eight bytes there, whoever works
-at it writes its share, and a thread of this process looks at all of them now and then. No queue has
-to be kept alive, and a process that is killed leaves behind no more than the last share it told.
+Other processes report through a small file with eight bytes for each part: whoever runs a part
+writes its share, and a thread of this process reads all of them now and then. No queue has to be
+served, and a killed process leaves behind no more than its last share.
 """
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 __all__ = ["PartProgress", "Progress", "part_progress", "progress_of_part"]
 
 Progress = Callable[[float], None]  # called with the share of the work that is done, 0 to 1
 
-_EVERY = 0.5  # seconds between two looks
+_INTERVAL = 0.5  # seconds between two reports
 _BYTES = np.dtype(float).itemsize
 
 
-class PartProgress(Protocol):
-    """What the parts of a work tell their progress to."""
+class PartProgress:
+    """Progress of the parts of a work.
 
-    def of(self, part: int) -> Progress | None:
-        """Return what a part is to call with its share; `None` if nobody wants to know."""
-        ...
+    Args:
+        progress: Called with the mean share of the parts; `None` reports nothing.
+        parts: Number of parts.
+        path: File for the shares that other processes write; `None` if all parts run here.
+    """
 
-    def look(self) -> None:
-        """Tell how much is done of all parts."""
-        ...
+    def __init__(self, progress: Progress | None, parts: int, path: Path | None = None):
+        self._progress, self._path = progress, path
+        self._shares = np.zeros(parts)
+        self._lock = threading.RLock()  # or an older share might be reported after a newer one
+        if path:
+            self._shares.tofile(path)
 
-    def done(self, part: int) -> None:
-        """Tell that a part is done."""
-        ...
+    def listener(self, part: int) -> Progress | None:
+        """Return what a part calls with its share; `None` if nothing is reported."""
+        if self._progress is None:
+            return None
+        return partial(_write, self._path, part) if self._path else partial(self._set, part)
+
+    def report(self) -> None:
+        """Report the mean share of all parts."""
+        if self._progress is not None:
+            with self._lock:
+                shares = np.fromfile(self._path) if self._path else self._shares
+                self._progress(float(shares.mean()))
+
+    def finish(self, part: int) -> None:
+        """Report that a part is done."""
+        if self._path:
+            _write(self._path, part, 1.0)
+        self._set(part, 1.0)
+
+    def _set(self, part: int, share: float) -> None:
+        self._shares[part] = share
+        self.report()
 
 
 @contextmanager
 def part_progress(progress: Progress | None, parts: int, *, here: bool) -> Iterator[PartProgress]:
-    """Give meters of the parts of a work, whose mean `progress` is told.
+    """Give the progress of the parts of a work.
 
     Args:
         progress: Called with the share of the work that is done; by a thread of its own while other
             processes work.
-        parts: How many there are.
-        here: Whether this process does all of them.
+        parts: Number of parts.
+        here: Whether this process runs all of them.
     """
-    if progress is None:
-        yield _Nobody()
-    elif here:
-        yield _Here(progress, np.zeros(parts))
-    else:
-        with TemporaryDirectory(prefix="deminat-") as folder:
-            path = Path(folder) / "shares"
-            np.zeros(parts).tofile(path)
-            meters = _Elsewhere(progress, path, threading.Lock())
-            with _looking(meters):
-                yield meters
+    if progress is None or here:
+        yield PartProgress(progress, parts)
+        return
+    with TemporaryDirectory(prefix="deminat-") as folder:
+        shares = PartProgress(progress, parts, Path(folder) / "shares")
+        with _repeated(shares.report):
+            yield shares
 
 
 @contextmanager
-def _looking(meters: PartProgress) -> Iterator[None]:
-    """Look at meters now and then."""
+def _repeated(report: Callable[[], None]) -> Iterator[None]:
+    """Call `report` at intervals, from a thread."""
     done = threading.Event()
 
-    def look() -> None:
-        while not done.wait(_EVERY):
-            meters.look()
+    def run() -> None:
+        while not done.wait(_INTERVAL):
+            report()
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
         yield
@@ -82,69 +99,12 @@ def _looking(meters: PartProgress) -> Iterator[None]:
         thread.join()
 
 
-class _Nobody:
-    """Meters that nobody looks at."""
-
-    def of(self, part: int) -> None:
-        return None
-
-    def look(self) -> None:
-        pass
-
-    def done(self, part: int) -> None:
-        pass
-
-
-@dataclass(frozen=True)
-class _Here:
-    """Meters of what this process does itself."""
-
-    progress: Progress
-    shares: NDArray[np.float64]
-
-    def of(self, part: int) -> Progress:
-        return partial(self._tell, part)
-
-    def look(self) -> None:
-        self.progress(float(self.shares.mean()))
-
-    def done(self, part: int) -> None:
-        self._tell(part, 1.0)
-
-    def _tell(self, part: int, share: float) -> None:
-        self.shares[part] = share
-        self.look()
-
-
-@dataclass(frozen=True)
-class _Elsewhere:
-    """Meters of what other processes do."""
-
-    progress: Progress
-    path: Path
-    one_at_a_time: threading.Lock  # or an older look might be told after a newer one
-
-    def of(self, part: int) -> Progress:
-        return partial(_write, self.path, part)
-
-    def look(self) -> None:
-        with self.one_at_a_time:
-            self.progress(float(np.fromfile(self.path).mean()))
-
-    def done(self, part: int) -> None:
-        _write(self.path, part, 1.0)
-        self.look()
-
-
 def _write(path: Path, part: int, share: float) -> None:
-    try:
-        with path.open("r+b") as file:
-            file.seek(part * _BYTES)
-            file.write(np.float64(share).tobytes())
-    except FileNotFoundError:  # who asked has gone, or this is another machine
-        pass
+    with suppress(FileNotFoundError), path.open("r+b") as file:  # gone, or on another machine
+        file.seek(part * _BYTES)
+        file.write(np.float64(share).tobytes())
 
 
 def progress_of_part(progress: Progress | None, i: int, count: int) -> Progress | None:
-    """Return the progress of the i-th of `count` like parts of a work."""
+    """Return the progress of the i-th of `count` equal parts of a work."""
     return None if progress is None else lambda share: progress((i + share) / count)

@@ -46,7 +46,7 @@ __all__ = [
     "student",
 ]
 
-# Families of any dimension and information, by an example of their names.
+# Families of tasks of any dimension and mutual information, by an example of their names.
 _FAMILIES: dict[str, Callable[..., Task]] = {
     "gaussian-20d-10nats": gaussian,
     "cubic-20d-10nats": cubic,
@@ -81,17 +81,14 @@ def get(name: str) -> Task:
     for task in bmi_tasks():
         if task.name == name:
             return task
-    raise ValueError(f"no task is called {name!r}; {_advice(name)}")
+    close = difflib.get_close_matches(name, names() + EXAMPLES)
+    advice = f"see deminat.tasks.names(), or write {' or '.join(EXAMPLES)}"
+    if close:
+        advice = f"did you mean {' or '.join(close)}?"
+    raise ValueError(f"no task is called {name!r}; {advice}")
 
 
 def _pattern(example: str) -> str:
-    """Return what reads a name like `example`: its dimension, then its other numbers."""
+    """Return a pattern of names like `example`, with a group for each number."""
     kind, numbers = re.split(r"(?<=-)\d+d", example)
     return kind + r"(\d{1,6})d" + re.sub(r"\d+", lambda _: _NUMBER, numbers)
-
-
-def _advice(name: str) -> str:
-    close = difflib.get_close_matches(name, names() + EXAMPLES)
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    return f"see deminat.tasks.names(), or write {' or '.join(EXAMPLES)}"

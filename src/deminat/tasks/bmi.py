@@ -1,8 +1,8 @@
-r"""The forty tasks of the "Beyond Normal" benchmark, under the names they have there.
+r"""The forty tasks of the "Beyond Normal" benchmark, under their original names.
 
-Four families of known mutual information (normal, Student, additive uniform, and their
-images) put one difficulty each: dimension, weak but dense dependence, heavy tails, hard
-edges, and maps that bend the space while the mutual information stays.
+Four families have a known mutual information: normal, Student, additive uniform, and their images
+under invertible maps. Each task has one difficulty: dimension, weak but dense dependence, heavy
+tails, hard edges, or a map that bends the space and leaves the mutual information unchanged.
 
 - `multinormal-dense-d-d-0.5`: every two of the $2d$ columns correlate by 1/2.
 - `multinormal-sparse-d-d-2-2.0`: two pairs $(x_i, y_i)$ share a latent variable of twice the
@@ -28,10 +28,6 @@ from .warped import spiralled
 __all__ = ["bmi_tasks"]
 
 
-def _bivariate(rho: float) -> Task:
-    return normal([[1, rho], [rho, 1]], dim_x=1, name=f"1v1-normal-{rho}")
-
-
 def _dense(d: int, rho: float = 0.5) -> Task:
     covariance = (1 - rho) * np.eye(2 * d) + rho
     return normal(covariance, dim_x=d, name=f"multinormal-dense-{d}-{d}-{rho}")
@@ -49,7 +45,8 @@ def _image(task: Task, of_both: Map) -> Task:
 
 
 def _one_dimensional() -> list[Task]:
-    base, cauchy = _bivariate(0.75), student(1, 1, dof=1)
+    base = normal([[1, 0.75], [0.75, 1]], dim_x=1, name="1v1-normal-0.75")
+    cauchy = student(1, 1, dof=1)
     uniform = _image(base, maps.normal_cdf)
     return [
         base,
@@ -65,14 +62,6 @@ def _one_dimensional() -> list[Task]:
     ]
 
 
-def _normals() -> list[Task]:
-    return [_dense(d) for d in (2, 3, 5, 25, 50)] + [_sparse(d) for d in (2, 3, 5, 25)]
-
-
-def _students() -> list[Task]:
-    return [student(d, d, dof) for d, dof in ((2, 1), (2, 2), (3, 2), (3, 3), (5, 2), (5, 3))]
-
-
 def _images() -> list[Task]:
     sparse = [_sparse(d) for d in (3, 5, 25)]
     uniform = [_image(task, maps.normal_cdf) for task in sparse]
@@ -85,4 +74,6 @@ def _images() -> list[Task]:
 @cache
 def bmi_tasks() -> tuple[Task, ...]:
     """Return the forty tasks, in the order of the benchmark."""
-    return (*_one_dimensional(), *_normals(), *_students(), *_images())
+    normals = [_dense(d) for d in (2, 3, 5, 25, 50)] + [_sparse(d) for d in (2, 3, 5, 25)]
+    students = [student(d, d, dof) for d, dof in ((2, 1), (2, 2), (3, 2), (3, 3), (5, 2), (5, 3))]
+    return (*_one_dimensional(), *normals, *students, *_images())

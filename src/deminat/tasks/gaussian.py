@@ -43,8 +43,8 @@ class _Columns:
         return x, self.rho * x + self.noise * rng.standard_normal((n, self.d))
 
     def score(self, x: Array, y: Array) -> Array:
-        surprise = (y - self.rho * x) / self.noise
-        return _gain(y, surprise) - self.d * math.log(self.noise)
+        residual = (y - self.rho * x) / self.noise
+        return _norm_drop(y, residual) - self.d * math.log(self.noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +58,7 @@ class _Regression:
 
     @property
     def mi(self) -> float:
-        widths = np.diag(self.factor_y) / np.diag(self.factor_noise)
-        return float(np.sum(np.log(widths)))
+        return float(np.sum(np.log(np.diag(self.factor_y) / np.diag(self.factor_noise))))
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
         x = rng.standard_normal((n, len(self.factor_x))) @ self.factor_x.T
@@ -67,12 +66,12 @@ class _Regression:
         return x, x @ self.slope.T + noise
 
     def score(self, x: Array, y: Array) -> Array:
-        surprise = _whiten(y - x @ self.slope.T, self.factor_noise)
-        return _gain(_whiten(y, self.factor_y), surprise) + self.mi
+        residual = _whiten(y - x @ self.slope.T, self.factor_noise)
+        return _norm_drop(_whiten(y, self.factor_y), residual) + self.mi
 
 
-def _gain(before: Array, after: Array) -> Array:
-    """Return half the fall of the squared length, from whitened rows (n, d), as (n,)."""
+def _norm_drop(before: Array, after: Array) -> Array:
+    """Return half the drop of the squared norm, from whitened rows (n, d), as (n,)."""
     return np.asarray(np.sum(before * before - after * after, axis=1) / 2)
 
 
@@ -81,7 +80,7 @@ def _whiten(rows: Array, factor: Array) -> Array:
 
 
 def gaussian(d: int, mi: float) -> Task:
-    """Return the paper's task: `d` columns a side, x_i and y_i correlated, `mi` nats in all."""
+    """Return the paper's task: `d` columns a side, x_i and y_i correlated, `mi` nats in total."""
     if d < 1:
         raise ValueError(f"d must be at least 1, got {d!r}")
     if not 0 <= mi <= MOST_NATS_A_COLUMN * d:
@@ -107,14 +106,10 @@ def normal(covariance: npt.ArrayLike, dim_x: int, name: str = "normal") -> Task:
     """
     sigma = np.asarray(covariance, dtype=np.float64)
     _check_covariance(sigma, dim_x)
-    rows = _regression(sigma, dim_x)
-    return Task(name, rows.mi, dim_x, len(sigma) - dim_x, rows.draw, rows.score)
-
-
-def _regression(sigma: Array, dim_x: int) -> _Regression:
     xx, xy, yy = sigma[:dim_x, :dim_x], sigma[:dim_x, dim_x:], sigma[dim_x:, dim_x:]
     slope = np.asarray(np.linalg.solve(xx, xy).T, dtype=np.float64)
-    return _Regression(slope, _factor(xx), _factor(yy), _factor(yy - slope @ xy))
+    rows = _Regression(slope, _factor(xx), _factor(yy), _factor(yy - slope @ xy))
+    return Task(name, rows.mi, dim_x, len(sigma) - dim_x, rows.draw, rows.score)
 
 
 def _factor(covariance: Array) -> Array:

@@ -1,12 +1,12 @@
-r"""Invertible maps: they move the points and leave the mutual information alone.
+r"""Invertible maps: they move the points and leave the mutual information unchanged.
 
 For invertible $f$ and $g$, $I(f(x); g(y)) = I(x; y)$. The Jacobians of the joint density and
 of the product cancel, so the log ratio of the images at $(x', y')$ is the old one at
-$(f^{-1}(x'), g^{-1}(y'))$. A map is therefore a pair of functions, there and back.
+$(f^{-1}(x'), g^{-1}(y'))$. A map is therefore a function with its inverse.
 
-Where one of the two has no closed form it is found by bisection, from a bracket that holds
-for every row: a wiggle moves a point by at most the sum of its amplitudes, and the quantile
-of a mixture of unit normals lies between those of its first and its last component.
+Where one of the two has no closed form, it is found by bisection from a bracket that holds for
+every row. A wiggle moves a point by at most the sum of its amplitudes. The quantile of a mixture of
+unit normals lies between those of its components.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,20 +47,16 @@ class Map:
     """An invertible map of rows.
 
     Args:
-        name: What the map is called in the names of tasks.
-        forward: Takes (n, d) to (n, d + `added`).
-        inverse: Takes (n, d + `added`) back to (n, d).
-        added: How many columns `forward` adds.
+        name: Its name within the names of tasks.
+        forward: Maps (n, d) to (n, d + `added`).
+        inverse: Maps (n, d + `added`) back to (n, d).
+        added: Number of columns that `forward` adds.
     """
 
     name: str
     forward: Callable[[Array], Array]
     inverse: Callable[[Array], Array]
     added: int = 0
-
-
-def _same(x: Array) -> Array:
-    return x
 
 
 def _invert(increasing: Callable[[Array], Array], y: Array, low: Array, high: Array) -> Array:
@@ -73,7 +69,7 @@ def _invert(increasing: Callable[[Array], Array], y: Array, low: Array, high: Ar
 
 
 def _normal_quantile(u: Array) -> Array:
-    # Rounding may push u onto or over an end; there it means 8.2 standard deviations.
+    # Rounding may push u onto or over an end, which stands for 8.2 standard deviations.
     end = np.finfo(np.float64).eps / 2
     return np.asarray(ndtri(np.clip(u, end, 1 - end)))
 
@@ -107,7 +103,7 @@ def _log_mixture_cdf(x: Array, weight: float, means: tuple[float, float]) -> Arr
 
 
 def _from_mixture(y: Array, weight: float, means: tuple[float, float]) -> Array:
-    """Return the normal score of `y`, from whichever tail is the smaller."""
+    """Return the normal score of `y`, computed from the smaller tail."""
     below = _log_mixture_cdf(y, weight, means)
     above = _log_mixture_cdf(-y, weight, (-means[0], -means[1]))
     return np.where(below < above, 1.0, -1.0) * ndtri_exp(np.minimum(below, above))
@@ -120,8 +116,8 @@ def _to_mixture(x: Array, weight: float, means: tuple[float, float]) -> Array:
 
 def _bimodal(name: str, weight: float, means: tuple[float, float]) -> Map:
     """Return the map of N(0, 1) onto `weight` N(means[0], 1) + (1 - `weight`) N(means[1], 1)."""
-    there = partial(_to_mixture, weight=weight, means=means)
-    return Map(name, there, partial(_from_mixture, weight=weight, means=means))
+    forward = partial(_to_mixture, weight=weight, means=means)
+    return Map(name, forward, partial(_from_mixture, weight=weight, means=means))
 
 
 def _turn(x: Array, axes: tuple[int, int], speed: float) -> Array:
@@ -137,13 +133,13 @@ def _turn(x: Array, axes: tuple[int, int], speed: float) -> Array:
 def spiral(axes: tuple[int, int], speed: float) -> Map:
     r"""Return the rotation of the plane `axes` by the angle `speed` $|x|^2$.
 
-    The length is kept, so the same rotation backwards undoes it.
+    The norm stays, so the opposite rotation is the inverse.
     """
-    there = partial(_turn, axes=axes, speed=speed)
-    return Map("spiral", there, partial(_turn, axes=axes, speed=-speed))
+    forward = partial(_turn, axes=axes, speed=speed)
+    return Map("spiral", forward, partial(_turn, axes=axes, speed=-speed))
 
 
-def _times(x: Array, matrix: Array) -> Array:
+def _turned(x: Array, matrix: Array) -> Array:
     return x @ matrix
 
 
@@ -151,9 +147,9 @@ def rotation(d: int, seed: int | Sequence[int]) -> Map:
     """Return the product of rows (n, `d`) with a random orthogonal matrix, fixed by `seed`."""
     gaussian = np.random.default_rng(seed).standard_normal((d, d))
     matrix, triangle = np.linalg.qr(gaussian)
-    # The signs of the diagonal are the algorithm's choice; made positive, all rotations are alike.
+    # QR leaves the signs of the diagonal open; with positive signs the rotation is uniform.
     matrix = matrix * np.sign(np.diag(triangle))
-    return Map("rotation", partial(_times, matrix=matrix), partial(_times, matrix=matrix.T))
+    return Map("rotation", partial(_turned, matrix=matrix), partial(_turned, matrix=matrix.T))
 
 
 def _roll(u: Array) -> Array:
@@ -166,7 +162,7 @@ def _unroll(x: Array) -> Array:
     return (angle / (1.5 * np.pi) - 1) / 2
 
 
-identity = Map("identity", _same, _same)
+identity = Map("identity", np.asarray, np.asarray)
 normal_cdf = Map("normal_cdf", ndtr, _normal_quantile)
 half_cube = Map(
     "half_cube", partial(_signed_power, exponent=3 / 2), partial(_signed_power, exponent=2 / 3)

@@ -1,7 +1,7 @@
-r"""Columns as tables have them: categories, counts, booleans, quantities that are often zero.
+r"""Tasks of mixed columns: categories, counts, booleans, quantities that are often zero.
 
-Each couple of columns has a law in closed form, so its log ratio is exact, and its information is a
-finite sum or an integral over one variable:
+Each pair of columns has a density in closed form. So its log ratio is exact, and its mutual
+information is a finite sum or an integral over one variable:
 
 - `category-number`: one of four groups, and a normal quantity whose mean is the group's;
 - `category-category`: a table of probabilities, 4 x 6;
@@ -10,7 +10,7 @@ finite sum or an integral over one variable:
   $I = I_{\text{table}} - p_{11} \tfrac12 \log(1 - \rho^2)$;
 - `count`: a gamma rate and its Poisson count, which alone is negative binomial;
 - `boolean`: a normal quantity and a coin whose odds it sets;
-- `mixed`: these five side by side, independent of one another, so their information adds up.
+- `mixed`: these five side by side, independent of one another, so their information is the sum.
 
 Labels are codes 0, 1, ... in the rows of a task; `labelled` makes a frame of them.
 """
@@ -46,14 +46,14 @@ _TABLE = np.array(
 _PRESENCE = np.array([[0.40, 0.10], [0.10, 0.40]])
 _RHO = 0.7  # of logarithms, where both quantities are present
 _SHAPE, _SCALE = 2.0, 2.0  # of the rate of a count
-_MOST = 400  # counts beyond have no probability to speak of
+_MOST = 400  # counts beyond have negligible probability
 _STEEPNESS = 2.0  # of the odds of a boolean
 
 
 def mixed_tasks() -> dict[str, Task]:
     """Return the six tasks by name."""
-    each = {couple.name: _task(couple.name, [couple]) for couple in _COUPLES}
-    return {**each, "mixed": _task("mixed", _COUPLES)}
+    each = {pair.name: _task(pair.name, [pair]) for pair in _PAIRS}
+    return {**each, "mixed": _task("mixed", _PAIRS)}
 
 
 def labelled(rows: Array, labels: Sequence[int]) -> pl.DataFrame:
@@ -65,14 +65,13 @@ def labelled(rows: Array, labels: Sequence[int]) -> pl.DataFrame:
     """
     frame = pl.DataFrame({f"column_{i}": column for i, column in enumerate(rows.T)})
     names = [f"column_{i}" for i in labels]
-    levels = [str(level) for level in range(max(_TABLE.shape))]
-    words = pl.col(names).cast(pl.Int64).cast(pl.String).cast(pl.Enum(levels))
-    return frame.with_columns(words) if names else frame
+    levels = pl.Enum([str(level) for level in range(max(_TABLE.shape))])
+    return frame.with_columns(pl.col(names).cast(pl.Int64).cast(pl.String).cast(levels))
 
 
 @dataclass(frozen=True)
-class _Couple:
-    """Two columns, (n,) each: what they tell of each other, how to draw them, their log ratio."""
+class _ColumnPair:
+    """Two columns (n,) each: their mutual information, how to draw them, their log ratio."""
 
     name: str
     mi: Callable[[], float]
@@ -82,28 +81,23 @@ class _Couple:
     label_y: bool = False
 
 
-def _task(name: str, couples: Sequence[_Couple]) -> Task:
-    """Return couples side by side, independent of one another."""
-    return Task(
-        name,
-        sum(couple.mi() for couple in couples),
-        len(couples),
-        len(couples),
-        partial(_draw, couples=couples),
-        partial(_score, couples=couples),
-        tuple(i for i, couple in enumerate(couples) if couple.label_x),
-        tuple(i for i, couple in enumerate(couples) if couple.label_y),
-    )
+def _task(name: str, pairs: Sequence[_ColumnPair]) -> Task:
+    """Return pairs of columns side by side, independent of one another."""
+    d, mi = len(pairs), sum(pair.mi() for pair in pairs)
+    labels_x = tuple(i for i, pair in enumerate(pairs) if pair.label_x)
+    labels_y = tuple(i for i, pair in enumerate(pairs) if pair.label_y)
+    draw, score = partial(_draw, pairs=pairs), partial(_score, pairs=pairs)
+    return Task(name, mi, d, d, draw, score, labels_x, labels_y)
 
 
-def _draw(n: int, rng: np.random.Generator, couples: Sequence[_Couple]) -> Columns:
-    x, y = zip(*(couple.draw(n, rng) for couple in couples), strict=True)
+def _draw(n: int, rng: np.random.Generator, pairs: Sequence[_ColumnPair]) -> Columns:
+    x, y = zip(*(pair.draw(n, rng) for pair in pairs), strict=True)
     return np.stack(x, axis=1), np.stack(y, axis=1)
 
 
-def _score(x: Array, y: Array, couples: Sequence[_Couple]) -> Array:
-    columns = zip(couples, x.T, y.T, strict=True)
-    return np.asarray(np.sum([couple.score(a, b) for couple, a, b in columns], axis=0))
+def _score(x: Array, y: Array, pairs: Sequence[_ColumnPair]) -> Array:
+    columns = zip(pairs, x.T, y.T, strict=True)
+    return np.asarray(np.sum([pair.score(a, b) for pair, a, b in columns], axis=0))
 
 
 def _of_table(table: Array) -> tuple[Array, float]:
@@ -112,9 +106,13 @@ def _of_table(table: Array) -> tuple[Array, float]:
     return ratio, float((table * ratio).sum())
 
 
-def _draw_cells(n: int, rng: np.random.Generator, table: Array) -> Columns:
+def _draw_cells(n: int, rng: np.random.Generator, table: Array = _TABLE) -> Columns:
     x, y = np.divmod(rng.choice(table.size, n, p=table.ravel()), table.shape[1])
     return x.astype(float), y.astype(float)
+
+
+def _cells_mi() -> float:
+    return _of_table(_TABLE)[1]
 
 
 def _score_cells(x: Array, y: Array) -> Array:
@@ -132,17 +130,17 @@ def _score_group(x: Array, y: Array) -> Array:
 
 
 def _group_mi() -> float:
-    """Return the entropy of the quantity less that within a group."""
+    """Return the entropy of the quantity minus that within a group."""
     low, high = _MEANS.min() - 12, _MEANS.max() + 12
     entropy, _ = quad(lambda y: entr(norm.pdf(y, _MEANS) @ _SHARES), low, high, limit=200)
     return float(entropy - norm.entropy())
 
 
 def _draw_absent(n: int, rng: np.random.Generator) -> Columns:
-    there = _draw_cells(n, rng, _PRESENCE)
+    present = _draw_cells(n, rng, _PRESENCE)
     u, v = rng.normal(size=(2, n))
     v = _RHO * u + math.sqrt(1 - _RHO**2) * v
-    return there[0] * np.exp(u), there[1] * np.exp(v)
+    return present[0] * np.exp(u), present[1] * np.exp(v)
 
 
 def _score_absent(x: Array, y: Array) -> Array:
@@ -168,13 +166,13 @@ def _score_count(x: Array, y: Array) -> Array:
 
 
 def _count_mi() -> float:
-    """Return the entropy of the count less that at a known rate."""
+    """Return the entropy of the count minus that at a known rate."""
     counts = np.arange(_MOST)
 
-    def known(rate: float) -> float:
+    def weighted_entropy(rate: float) -> float:
         return float(gamma.pdf(rate, _SHAPE, scale=_SCALE) * entr(poisson.pmf(counts, rate)).sum())
 
-    within, _ = quad(known, 0, _MOST / 4, limit=200)
+    within, _ = quad(weighted_entropy, 0, _MOST / 4, limit=200)
     return float(entr(nbinom.pmf(counts, _SHAPE, 1 / (1 + _SCALE))).sum() - within)
 
 
@@ -188,26 +186,19 @@ def _score_boolean(x: Array, y: Array) -> Array:
 
 
 def _boolean_mi() -> float:
-    """Return the entropy of a fair coin less that at a known quantity."""
+    """Return the entropy of a fair coin minus that at a known quantity."""
 
-    def known(x: float) -> float:
+    def weighted_entropy(x: float) -> float:
         heads = expit(_STEEPNESS * x)
         return float(norm.pdf(x) * (entr(heads) + entr(1 - heads)))
 
-    return math.log(2) - quad(known, -12, 12)[0]
+    return math.log(2) - quad(weighted_entropy, -12, 12)[0]
 
 
-_COUPLES = (
-    _Couple("category-number", _group_mi, _draw_group, _score_group, label_x=True),
-    _Couple(
-        "category-category",
-        lambda: _of_table(_TABLE)[1],
-        partial(_draw_cells, table=_TABLE),
-        _score_cells,
-        label_x=True,
-        label_y=True,
-    ),
-    _Couple("zero-inflated", _absent_mi, _draw_absent, _score_absent),
-    _Couple("count", _count_mi, _draw_count, _score_count),
-    _Couple("boolean", _boolean_mi, _draw_boolean, _score_boolean),
+_PAIRS = (
+    _ColumnPair("category-number", _group_mi, _draw_group, _score_group, label_x=True),
+    _ColumnPair("category-category", _cells_mi, _draw_cells, _score_cells, True, True),
+    _ColumnPair("zero-inflated", _absent_mi, _draw_absent, _score_absent),
+    _ColumnPair("count", _count_mi, _draw_count, _score_count),
+    _ColumnPair("boolean", _boolean_mi, _draw_boolean, _score_boolean),
 )

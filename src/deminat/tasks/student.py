@@ -1,7 +1,7 @@
 r"""Multivariate Student tasks: dependent even where nothing correlates.
 
 $x$ and $y$ are independent normals divided by one common $\sqrt{w/\nu}$ with
-$w \sim \chi^2_\nu$: a far $x$ tells of a small $w$, hence of a far $y$. The density of $k$
+$w \sim \chi^2_\nu$: a large $|x|$ suggests a small $w$, hence a large $|y|$. The density of $k$
 such columns is, up to factors that cancel in the ratio,
 
 $$p_k(z) \propto \Gamma\bigl(\tfrac{\nu + k}2\bigr)\,(1 + |z|^2/\nu)^{-(\nu + k)/2},$$
@@ -11,8 +11,8 @@ and with $g(u) = \ln\Gamma(u/2) - \tfrac u2\,\psi(u/2)$ for $m$ and $n$ columns
 $$I(x; y) = g(\nu) + g(\nu + m + n) - g(\nu + m) - g(\nu + n).$$
 
 Correlate $x_i$ with $y_i$ before the division, by $\rho$ as in the paper's Gaussians, and
-$|z|^2$ becomes $|x|^2 + |y - \rho x|^2/(1 - \rho^2)$, while each side alone stays what it was:
-the information of the $d$ Gaussian columns, $-\tfrac d2 \log(1 - \rho^2)$, is simply added.
+$|z|^2$ becomes $|x|^2 + |y - \rho x|^2/(1 - \rho^2)$, while each side alone is unchanged:
+the information of the $d$ Gaussian columns, $-\tfrac d2 \log(1 - \rho^2)$, is added.
 
 References:
     Arellano-Valle et al. (2013), Shannon entropy and mutual information for multivariate
@@ -34,23 +34,12 @@ __all__ = ["correlated_student", "student"]
 
 @dataclass(frozen=True, eq=False)
 class _Student:
-    """Rows (x, y) = (u, rho u + noise e) with u and e independent but for their divisor.
-
-    `dim_x` and `dim_y` may differ where no column carries `nats` of its own.
-    """
+    """Rows (x, y) = (u, rho u + noise e), u and e with a common divisor; dim_x = dim_y if nats."""
 
     dim_x: int
     dim_y: int
     dof: float
     nats: float = 0.0
-
-    @property
-    def rho(self) -> float:
-        return math.sqrt(-math.expm1(-2 * self.nats))
-
-    @property
-    def noise(self) -> float:
-        return math.exp(-self.nats)
 
     @property
     def mi(self) -> float:
@@ -61,27 +50,24 @@ class _Student:
         z = rng.standard_normal((n, self.dim_x + self.dim_y))
         z /= np.sqrt(rng.chisquare(self.dof, size=(n, 1)) / self.dof)
         x, e = z[:, : self.dim_x], z[:, self.dim_x :]
-        return x, self._told(x) + self.noise * e
+        return x, self._mean(x) + math.exp(-self.nats) * e
 
     def score(self, x: Array, y: Array) -> Array:
-        square_x, square_y, square_e = map(_square, (x, y, (y - self._told(x)) / self.noise))
+        e = (y - self._mean(x)) / math.exp(-self.nats)
+        square_x, square_y, square_e = (np.sum(rows * rows, axis=1) for rows in (x, y, e))
         joint = self._log_density(square_x + square_e, self.dim_x + self.dim_y)
         apart = self._log_density(square_x, self.dim_x) + self._log_density(square_y, self.dim_y)
         return joint - apart + self.dim_y * self.nats
 
-    def _told(self, x: Array) -> Array | float:
-        """Return the part of y that x gives away, column by column."""
-        return self.rho * x if self.nats else 0.0
+    def _mean(self, x: Array) -> Array | float:
+        """Return the mean of y given x, column by column."""
+        return math.sqrt(-math.expm1(-2 * self.nats)) * x if self.nats else 0.0
 
     def _log_density(self, square: Array, k: int) -> Array:
-        """Return the log density of `k` columns at |z|^2 (n,), less what the ratio cancels."""
+        """Return the log density of `k` columns at |z|^2 (n,), without terms that cancel."""
         half = (self.dof + k) / 2
         scale = gammaln(half) - gammaln(self.dof / 2)
         return np.asarray(scale - half * np.log1p(square / self.dof))
-
-
-def _square(rows: Array) -> Array:
-    return np.asarray(np.sum(rows * rows, axis=1))
 
 
 def _g(u: float) -> float:
@@ -100,9 +86,9 @@ def student(dim_x: int, dim_y: int, dof: float) -> Task:
 
 
 def correlated_student(d: int, mi: float, dof: float) -> Task:
-    """Return the Student task of `d` columns a side, x_i and y_i correlated, `mi` nats in all.
+    """Return the Student task of `d` columns a side, x_i and y_i correlated, `mi` nats in total.
 
-    The common divisor alone tells `student(d, d, dof).mi`; `mi` cannot be less.
+    The common divisor alone contributes `student(d, d, dof).mi`; `mi` cannot be less.
     """
     least = student(d, d, dof).mi
     most = least + MOST_NATS_A_COLUMN * d

@@ -4,9 +4,9 @@ A task draws pairs and knows its own log ratio
 
 $$f(x, y) = \log \frac{p(x, y)}{p(x)\,p(y)},$$
 
-the critic that every estimator here tries to learn. Its mean over joint pairs is $I(x; y)$,
-and the mean of $e^f$ over unpaired rows is one. Estimators are tested against this oracle
-without any training. New tasks are made from old ones by invertible maps of either side.
+which every critic here is trained to approximate. Its mean over joint pairs is $I(x; y)$, and the
+mean of $e^f$ over unpaired samples is one. Estimators are tested against this oracle without
+training. New tasks are made from old ones by invertible maps of either side.
 """
 
 from collections.abc import Callable
@@ -59,13 +59,13 @@ class Task:
         Returns:
             Nats (n,); -inf where the joint density is zero.
         """
-        x, y = _rows("x", x, self.dim_x), _rows("y", y, self.dim_y)
+        x, y = _checked("x", x, self.dim_x), _checked("y", y, self.dim_y)
         if len(x) != len(y):
             raise ValueError(f"x and y must have equally many rows, got {len(x)} and {len(y)}")
         return self.score(x, y)
 
     def mapped(self, name: str, x: Map | None = None, y: Map | None = None) -> "Task":
-        """Return the task of the images of x and y; None leaves a side as it is."""
+        """Return the task of the images of x and y; None leaves a side unchanged."""
         x, y = x or identity, y or identity
         return Task(
             name=name,
@@ -77,7 +77,7 @@ class Task:
         )
 
 
-def _rows(name: str, values: npt.ArrayLike, columns: int) -> Array:
+def _checked(name: str, values: npt.ArrayLike, columns: int) -> Array:
     rows = np.asarray(values, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != columns:
         raise ValueError(f"{name} must have shape (n, {columns}), got {rows.shape}")

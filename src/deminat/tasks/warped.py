@@ -1,11 +1,11 @@
-r"""Images of the paper's Gaussians that no map of single columns undoes.
+r"""Images of the paper's Gaussians that no map of single columns can invert.
 
-- `spiral`: the plane (0, 1) of x and the plane (1, 2) of y turn by $|x|^2/d$ and $|y|^2/d$, so
-  what correlates depends on how far out a point lies.
+- `spiral`: the plane (0, 1) of x and the plane (1, 2) of y turn by $|x|^2/d$ and $|y|^2/d$, so the
+  correlation depends on the norm of a row.
 - `rotated_cubic`: every column of both sides is cubed, then each side is multiplied by a random
-  orthogonal matrix. A column is now a sum of cubes: ranks alone do not bring the Gaussian back.
+  orthogonal matrix. A column is then a sum of cubes, and its ranks do not restore the Gaussian.
 
-Both maps are invertible, so the information is that of the Gaussian.
+Both maps are invertible, so the mutual information is that of the Gaussian.
 """
 
 from . import maps
@@ -14,13 +14,13 @@ from .task import Task
 
 __all__ = ["rotated_cubic", "spiral", "spiralled"]
 
-# Rotating back leaves cubes wrong by 1e-15, so that columns near zero are wrong by 1e-5: that is
-# to stay far below the noise, which is 7e-3 at 5 nats a column.
+# Rotating back has an error of 1e-15 in the cubes, which is 1e-5 in columns near zero. This must
+# stay far below the noise, which is 7e-3 at 5 nats a column.
 _MOST_NATS_A_CUBE = 5
 
 
 def spiralled(task: Task, name: str) -> Task:
-    """Return `task` with a plane of each side turned the more, the longer the row."""
+    """Return `task` with a plane of each side turned by an angle that grows with the norm."""
     x = maps.spiral(axes=(0, 1), speed=1 / task.dim_x)
     y = maps.spiral(axes=(1, 2), speed=1 / task.dim_y)
     return task.mapped(name, x, y)

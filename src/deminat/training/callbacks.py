@@ -1,8 +1,8 @@
-"""What a training tells: steps and looks while it goes on, its history when it is over.
+"""What a training reports: steps and evaluations while it runs, its history at the end.
 
-Whoever wants to follow an estimate passes callbacks. All trainings of a fold are heard, not those
-of the test beside it. Where folds are trained by other processes, what these tell is recorded
-there and passed on here when the fold is finished: callbacks live in one process, whatever n_jobs.
+Callbacks see all trainings of a fold, but not those of the independence test. If folds are trained
+by other processes, events are recorded there and replayed here when the fold is finished: callbacks
+live in one process, whatever n_jobs is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import DataError, printable
+from ..records import Diagnostics, LearningCurve, Stage
 
 __all__ = [
     "Callback",
@@ -23,8 +24,10 @@ __all__ = [
     "TensorBoard",
     "current_listener",
     "listen",
-    "told",
+    "training_diagnostics",
 ]
+
+_DIGITS = 6  # of a loss in a curve
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,14 @@ class History:
     Args:
         steps: Steps taken.
         best_step: The step whose weights were kept.
-        loss: Mean training loss of the last hundred steps.
-        held_out: Loss of the held-out rows at each look, the first before any step.
+        loss: Mean training loss of the last hundred steps. Where DEMI uses all pairs of a batch, a
+            step reports unpaired scores of its first 16 rows only; gradients are those of all.
+        held_out: Loss of the held-out rows at each evaluation, the first before any step.
         restarts: How often the loss was not finite and the rate was halved.
         falling: Whether the loss was still falling when the steps were used up.
-        chose: What the training was of and what became of it, in words.
-        stages: The same of each stage, where there were several.
+        stage: What the network saw; `None` where there are no stages.
+        stages: The history of each stage, where there were several.
+        recipe: What was chosen, in words.
     """
 
     steps: int
@@ -48,23 +53,42 @@ class History:
     held_out: tuple[float, ...]
     restarts: int
     falling: bool = False
-    chose: str = ""
+    stage: Stage | None = None
     stages: "tuple[History, ...]" = ()
+    recipe: str = ""
+
+    def curve(self) -> LearningCurve:
+        """Return the held-out loss at each evaluation, in nats."""
+        losses = tuple(round(loss, _DIGITS) for loss in self.held_out)
+        return LearningCurve(self.stage, self.best_step, losses)
+
+
+def training_diagnostics(histories: Sequence[History]) -> Diagnostics:
+    """Return what results report of trainings."""
+    curves = ((s.curve() for s in h.stages or (h,) if s.held_out) for h in histories)
+    return Diagnostics(
+        steps=tuple(h.steps for h in histories),
+        kept_steps=tuple(h.best_step for h in histories),
+        training_loss=tuple(h.loss for h in histories),
+        restarts=sum(h.restarts for h in histories),
+        recipe=tuple(h.recipe for h in histories),
+        learning=tuple(tuple(fold) for fold in curves),
+    )
 
 
 class Callback(Protocol):
-    """What is called while an estimate trains its critics, in the order of the folds."""
+    """Methods that are called while an estimate trains its critics, in the order of the folds."""
 
     def on_begin(self, fold: int, training: int) -> None:
         """A training begins: the fold, and which of its trainings, both counted from 0."""
         ...
 
     def on_step(self, step: int, loss: float) -> None:
-        """A step was taken; steps begin again at 1 if the loss was not finite."""
+        """A step was taken; steps restart at 1 if the loss was not finite. See `History.loss`."""
         ...
 
     def on_evaluation(self, step: int, held_out: float) -> None:
-        """The held-out rows had this loss after so many steps."""
+        """The loss of the held-out rows after `step` steps."""
         ...
 
     def on_end(self, history: History) -> None:
@@ -73,49 +97,38 @@ class Callback(Protocol):
 
 
 class Listener:
-    """Passes on what the trainings of a fold tell.
+    """Passes the events of the trainings of a fold to callbacks.
 
     Args:
         fold: Counted from 0.
-        callbacks: Who is told.
+        callbacks: All are called.
     """
 
     def __init__(self, fold: int = 0, callbacks: Sequence[Callback] = ()):
         self.fold, self.callbacks, self.trainings = fold, tuple(callbacks), 0
 
     def begin(self) -> None:
-        """Say that a training begins."""
-        for callback in self.callbacks:
-            callback.on_begin(self.fold, self.trainings)
+        """Report that a training begins."""
+        self.report("on_begin", self.fold, self.trainings)
         self.trainings += 1
 
-    def step(self, step: int, loss: float) -> None:
-        """Say that a step was taken."""
+    def report(self, event: str, *values: Any) -> None:
+        """Call a method of all callbacks."""
         for callback in self.callbacks:
-            callback.on_step(step, loss)
-
-    def look(self, step: int, held_out: float) -> None:
-        """Say how the held-out rows fared."""
-        for callback in self.callbacks:
-            callback.on_evaluation(step, held_out)
-
-    def end(self, history: History) -> None:
-        """Say that the training is over."""
-        for callback in self.callbacks:
-            callback.on_end(history)
+            getattr(callback, event)(*values)
 
 
 _LISTENER: ContextVar[Listener | None] = ContextVar("_LISTENER", default=None)
 
 
 def current_listener() -> Listener:
-    """Return who is to be told; where nobody listens, one who tells nobody."""
+    """Return the current listener, or one without callbacks."""
     return _LISTENER.get() or Listener()
 
 
 @contextmanager
 def listen(fold: int, callbacks: Sequence[Callback]) -> Iterator[None]:
-    """Let callbacks hear the trainings within."""
+    """Let callbacks hear the trainings inside."""
     token = _LISTENER.set(Listener(fold, callbacks))
     try:
         yield
@@ -124,42 +137,42 @@ def listen(fold: int, callbacks: Sequence[Callback]) -> Iterator[None]:
 
 
 class Recorder:
-    """A callback that remembers, to tell others later."""
+    """A callback that records events, to replay them in another process."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, tuple[Any, ...]]] = []
 
     def on_begin(self, fold: int, training: int) -> None:
-        """Remember the beginning of a training."""
+        """Record the beginning of a training."""
         self.events.append(("on_begin", (fold, training)))
 
     def on_step(self, step: int, loss: float) -> None:
-        """Remember a step."""
+        """Record a step."""
         self.events.append(("on_step", (step, loss)))
 
     def on_evaluation(self, step: int, held_out: float) -> None:
-        """Remember a look."""
+        """Record an evaluation."""
         self.events.append(("on_evaluation", (step, held_out)))
 
     def on_end(self, history: History) -> None:
-        """Remember the end of a training."""
+        """Record the end of a training."""
         self.events.append(("on_end", (history,)))
 
     def replay(self, callbacks: Sequence[Callback]) -> None:
-        """Tell callbacks all that was heard."""
-        for name, arguments in self.events:
-            for callback in callbacks:
-                getattr(callback, name)(*arguments)
+        """Pass all recorded events to callbacks."""
+        for event, values in self.events:
+            Listener(callbacks=callbacks).report(event, *values)
 
 
 class TensorBoard:
-    """Writes the losses of trainings to a folder, as `fold 1/training 1` and so on.
+    """Writes the losses of trainings for TensorBoard: a run for each training of each fold.
 
-    Tags are `loss`, of each step; `held_out`, of the rows that decide when to stop; and
-    `kept_step`, the step whose weights were kept, when a training is over.
+    `deminat.estimate(x, y, callbacks=[deminat.TensorBoard("logs")])`, then
+    `tensorboard --logdir logs`. Tags are `loss`, of each step; `held_out`, of the rows that decide
+    when to stop; and `kept_step`, the step whose weights were kept.
 
     Args:
-        logdir: Where to; what is there already stays.
+        logdir: Folder to write to; what it holds already stays.
     """
 
     def __init__(self, logdir: PathLike[str] | str):
@@ -199,24 +212,3 @@ class TensorBoard:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-
-
-_DIGITS = 6  # of a loss in a curve
-
-
-def told(histories: Sequence[History]) -> dict[str, Any]:
-    """Return what results tell of trainings."""
-    return {
-        "steps": [h.steps for h in histories],
-        "kept_steps": [h.best_step for h in histories],
-        "training_loss": [h.loss for h in histories],
-        "restarts": sum(h.restarts for h in histories),
-        "recipe": [h.chose for h in histories],
-        "learning": [[_curve(s) for s in h.stages or (h,) if s.held_out] for h in histories],
-    }
-
-
-def _curve(history: History) -> dict[str, Any]:
-    """Return the held-out loss of a stage, look by look, in nats."""
-    losses = [round(loss, _DIGITS) for loss in history.held_out]
-    return {"stage": history.chose, "kept_step": history.best_step, "held_out": losses}

@@ -1,34 +1,11 @@
-"""How to train: the settings, and the two recipes."""
+"""How to train: the settings, and two recipes, `AUTO` and `PAPER`."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["AUTO", "PAPER", "EarlyStopping", "Training"]
+from .early_stopping import EarlyStopping
 
-
-@dataclass(frozen=True)
-class EarlyStopping:
-    """When to stop, by the loss of rows that were not trained on.
-
-    Args:
-        held_out: Share of the training rows that is held out for it.
-        every: Steps between two looks.
-        patience: Looks without a gain after which training ends.
-        initial_patience: Looks after which it ends if the loss has not even fallen by half a gain.
-        gain: What the held-out loss must fall by to count.
-    """
-
-    held_out: float = 1 / 6
-    every: int = 50
-    patience: int = 6
-    initial_patience: int = 6
-    gain: float = 2e-4
-
-    def is_over(self, losses: Sequence[float], stale: int) -> bool:
-        """Tell whether to stop, from the loss at each look and the looks since the last gain."""
-        hopeless = len(losses) > self.initial_patience and min(losses) > losses[0] - self.gain / 2
-        return hopeless or stale >= self.patience
+__all__ = ["AUTO", "PAPER", "Training"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +27,7 @@ class Training:
         cosine: Warm up over 50 steps, then let the rate fall to 0 along a cosine.
         weight_decay: Decoupled, as in AdamW.
         clip: Largest norm of the gradient; `None` does not clip.
-        average: Decay of a moving average of the weights, which then are the outcome.
+        average: Decay of a moving average of the weights, which is then what training returns.
         stopping: Early stopping; `None` trains to the end.
     """
 

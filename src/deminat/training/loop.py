@@ -1,14 +1,13 @@
-"""One visible loop: batches in, better weights out.
+"""The training loop: batches in, trained weights out.
 
-The loop knows nothing of pairs or mutual information: it is given a module, an endless stream
-of batches, and a function from a batch to a loss. So critics and flows share it.
+The loop knows nothing of pairs or mutual information. It is given a module, an endless stream of
+batches, and a function from a batch to a loss. So critics and flows share it.
 
-With `EarlyStopping` the loss of held-out rows is watched and the weights that were best there,
-the untrained ones included, are restored. A loss that is not finite restores them too and goes
-on at half the rate, three times at most.
+With `EarlyStopping` the weights with the lowest held-out loss, the untrained ones included, are
+restored at the end. A loss that is not finite restores them too, and training goes on at half the
+rate, three times at most.
 """
 
-import copy
 import math
 import statistics
 import time
@@ -21,19 +20,23 @@ from torch import nn
 from ..errors import TrainingError
 from ..runtime.progress import Progress
 from .callbacks import History, current_listener
-from .config import EarlyStopping, Training
+from .config import Training
+from .early_stopping import Watch
 from .optim import Average, clip
 
 __all__ = ["Descent", "train"]
 
 T = TypeVar("T")
+
 _RESTARTS = 3
 _REPORT_EVERY = 20
-_FIFTH, _CLEAR, _WORTH = 30, 4.0, 0.02  # losses, standard errors, and share that make a fall
+# A loss is still falling if its last fifth, of so many steps, is so many standard errors and such a
+# share below the fifth before.
+_FIFTH, _CLEAR, _WORTH = 30, 4.0, 0.02
 
 
 class Descent(Protocol):
-    """A loss that knows its way down: a scalar tensor, or a gradient written by hand."""
+    """A loss with its gradient: a scalar tensor, or one whose gradient was written by hand."""
 
     def item(self) -> float:
         """Return the loss."""
@@ -55,7 +58,7 @@ def train(
     deadline: float | None = None,
     progress: Progress | None = None,
 ) -> History:
-    """Train `module` in place, leave its best weights in it, and tell what happened.
+    """Train `module` in place, leave its best weights in it, and return the history.
 
     Args:
         module: What to train.
@@ -67,9 +70,9 @@ def train(
         deadline: When to stop at the latest, on the monotonic clock.
         progress: Called with the share of the steps that is done.
     """
-    told = current_listener()
-    told.begin()
-    watch = _Watch(module, settings.stopping, held_loss)
+    listener = current_listener()
+    listener.begin()
+    watch = Watch(module, settings.stopping, held_loss)
     steps = settings.steps or settings.epochs * epoch_steps
     for restarts in range(_RESTARTS + 1):
         try:
@@ -91,7 +94,7 @@ def train(
             restarts,
             falling=len(losses) == steps and _is_falling(losses),
         )
-        told.end(history)
+        listener.report("on_end", history)
         return history
     raise TrainingError(
         f"training diverged {_RESTARTS + 1} times, at ever lower rates; "
@@ -114,46 +117,6 @@ class _NotFiniteError(Exception):
     """The loss was NaN or infinite."""
 
 
-class _Watch:
-    """Keeps the weights that did best on held-out rows, or the last ones without any."""
-
-    def __init__(
-        self,
-        module: nn.Module,
-        stopping: EarlyStopping | None,
-        held_loss: Callable[[nn.Module], float] | None,
-    ):
-        self.stopping = stopping if held_loss else None
-        self.held_loss = held_loss
-        self.told = current_listener()
-        self.losses: list[float] = []
-        self.best_loss, self.stale = math.inf, 0
-        self.keep(module, step=0)
-        self.look(module, step=0)
-
-    def keep(self, module: nn.Module, step: int) -> None:
-        self.best, self.step = copy.deepcopy(module.state_dict()), step
-
-    def is_due(self, step: int, steps: int) -> bool:
-        """Tell whether it is time for a look."""
-        return self.stopping is not None and (step % self.stopping.every == 0 or step == steps)
-
-    def look(self, module: nn.Module, step: int) -> bool:
-        """Judge the weights of `module`; return whether to stop."""
-        if self.stopping is None or self.held_loss is None:
-            return False
-        module.eval()
-        self.losses.append(self.held_loss(module))
-        self.told.look(step, self.losses[-1])
-        module.train()
-        if self.losses[-1] < self.best_loss - self.stopping.gain:
-            self.best_loss, self.stale = self.losses[-1], 0
-            self.keep(module, step)
-        else:
-            self.stale += 1
-        return self.stopping.is_over(self.losses, self.stale)
-
-
 def _descend(
     module: nn.Module,
     loss: Callable[[T], Descent],
@@ -161,11 +124,11 @@ def _descend(
     steps: int,
     settings: Training,
     slower: float,
-    watch: _Watch,
+    watch: Watch,
     deadline: float | None,
     progress: Progress | None,
 ) -> list[float]:
-    """Take the steps and return the loss of each; the weights to keep are left in `watch`."""
+    """Take the steps and return the loss of each; the best weights are left in `watch`."""
     optimizer = torch.optim.AdamW(
         module.parameters(), weight_decay=settings.weight_decay, fused=True
     )
@@ -180,7 +143,7 @@ def _descend(
         losses.append(value.item())
         if not math.isfinite(losses[-1]):
             raise _NotFiniteError
-        watch.told.step(step, losses[-1])
+        watch.listener.report("on_step", step, losses[-1])
         value.backward()
         if settings.clip is not None:
             clip(group["params"], settings.clip)
@@ -191,8 +154,8 @@ def _descend(
         if progress is not None and step % _REPORT_EVERY == 0:
             progress(step / steps)
         late = deadline is not None and time.monotonic() > deadline
-        if ((late or watch.is_due(step, steps)) and watch.look(averaged, step)) or late:
+        if ((late or watch.is_due(step, steps)) and watch.evaluate(averaged, step)) or late:
             break
     if watch.stopping is None:
-        watch.keep(averaged, len(losses))
+        watch.store(averaged, len(losses))
     return losses

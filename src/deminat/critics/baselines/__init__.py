@@ -1,19 +1,19 @@
-r"""Starts in closed form: log ratios that need no network.
+r"""Baselines: log ratios in closed form, without a network.
 
-A model $r$ of the pairs whose marginals are known too gives a log ratio at once,
-$f_0 = \log r(x, y) - \log r(x) - \log r(y)$. Averaged over the true pairs it reads
+A model $r$ of the pairs with known marginals gives a log ratio at once,
+$f_0 = \log r(x, y) - \log r(x) - \log r(y)$. Its mean over joint pairs is
 
-$$ \mathbb E f_0 = I - \bigl[D(p_{xy}\|r_{xy}) - D(p_x\|r_x) - D(p_y\|r_y)\bigr], $$
+$$ \mathbb E f_0 = I - \bigl[D(p_{xy}\|r_{xy}) - D(p_x\|r_x) - D(p_y\|r_y)\bigr]. $$
 
-so what it misses depends on how far the model is off, not on how much information there is. A
-classifier is the other way round: it needs no model, but above some ten nats it tells pairs from
-strangers without a fault, its cross-entropy is near zero for every critic, and nothing is left to
-learn from. Hence both: where the cross-entropy can see, a Gaussian copula starts, or a sum over
-columns where some values are frequent, and networks go on; where it is blind, the likelihood of
-held-out rows chooses among Gaussian mixtures, which stand alone.
+Its error depends on how wrong the model is, not on how much information there is. A classifier
+needs no model. But above some ten nats it separates joint pairs from unpaired samples without an
+error. Its cross-entropy is then saturated: near zero for every critic, so that training cannot
+improve it. Hence both are used. While cross-entropy is informative, it chooses a Gaussian copula
+or, where some values are frequent, a sum over pairs of columns, and networks learn the rest. Where
+it is saturated, the likelihood of held-out rows chooses a Gaussian mixture without a network.
 """
 
-from .additive import Additive, Bends
+from .additive import Additive, ColumnBasis
 from .base import Baseline, BaselineFactory, Frames
 from .choose import choose_baseline
 from .copula import GaussianCopula
@@ -23,7 +23,7 @@ __all__ = [
     "Additive",
     "Baseline",
     "BaselineFactory",
-    "Bends",
+    "ColumnBasis",
     "Frames",
     "GaussianCopula",
     "Mixture",

@@ -1,18 +1,19 @@
-r"""A start for columns with frequent values: what each of x says of each of y, added up.
+r"""A baseline for columns with frequent values: a sum over pairs of columns of x and y.
 
 Ranks of labels, counts or quantities that are often zero are not normal, and a Gaussian copula is
-a poor guess of their log ratio. Here each column becomes a few functions $\phi$, straight between
-knots at its quantiles, so that a column of few values has one for each; and
+a poor model of their log ratio. Here each column becomes a few functions $\phi$, piecewise linear
+between knots at its quantiles. A column of few values has one function for each value. Then
 
 $$ f_0(x, y) = c + \sum_i a_i \phi_i(x) + \sum_j b_j \psi_j(y)
    + \sum_{ij} W_{ij}\, \phi_i(x)\, \psi_j(y) $$
 
-is the log odds of a logistic regression that tells pairs from unpaired rows. It can be exact for
-two columns of few values, and for several such couples that are independent of one another. Each
-weight costs information: there are weights only for columns that are clearly related, by the
-correlations of their functions, whose squares add up to a $\chi^2$ if they are not.
+is the log odds of a logistic regression that separates joint pairs from unpaired samples. It can be
+exact for two columns of few values, and for several such pairs of columns that are independent of
+one another. Each weight adds variance, so only columns that are clearly related have weights. The
+squared correlations of the functions of unrelated columns add up to a $\chi^2$ variable, which is
+the test of relatedness.
 
-The sum is an inner product of a function of x and a function of y, so the start is separable.
+The sum is an inner product of a function of x and a function of y, so the baseline is separable.
 """
 
 import warnings
@@ -29,44 +30,44 @@ from sklearn.linear_model import LogisticRegression
 from ...data.transforms import Array, RankToNormal
 from .base import Frames
 
-__all__ = ["Additive", "Bends"]
+__all__ = ["Additive", "ColumnBasis"]
 
 _SEED = 0xADD
 _KNOTS = 0.42  # times the cube root of the rows: 4 of 800 rows, 8 of 7,000
 _FEWEST, _MOST = 3, 12  # pieces of a column
 _END = 0.1  # of a piece: beyond the first and last knot functions are constant
-_RARE = 0.1  # of a piece: the least share of the rows that a knot stands for
-_FLAT = 1e-3  # share of the largest variance below which a function says nothing
-_CHANCE = 0.05  # of taking any two columns for related that are not
+_RARE = 0.1  # of a piece: the smallest share of the rows in the hat of a knot
+_FLAT = 1e-3  # share of the largest variance below which a function is dropped
+_LEVEL = 0.05  # probability that any unrelated columns are found to be related
 _WEIGHTS = 400  # at most, of products
-_PRIOR = 0.4  # variance of a weight before anything is known
-_ROWS = 20_000  # to learn from, at most
+_PRIOR = 0.4  # prior variance of a weight
+_ROWS = 20_000  # to fit to, at most
 _NUMBERS = 10_000_000  # at most, in the table of the regression: 80 MB
-_NEGATIVES = 8  # at most, unpaired rows for each pair
-_ITERATIONS = 100  # by then only the last digits move
+_NEGATIVES = 8  # at most, unpaired samples for each pair
+_ITERATIONS = 100  # by then only the last digits change
 
 
 @dataclass(frozen=True)
-class Bends:
-    """A column as a few functions of it, which are uncorrelated, of mean 0 and variance 1.
+class ColumnBasis:
+    """Uncorrelated piecewise linear functions of one column, of mean 0 and variance 1.
 
     Args:
-        column: Which.
-        ranks: Makes it normal.
-        knots: Between which the functions are straight.
-        center: Their means.
-        turn: What makes them uncorrelated.
+        column: The number of the column.
+        ranks: Maps the column to a standard normal.
+        knots: The functions are linear between them.
+        center: (h,) means of the hat functions.
+        whitener: (h, r) from centred hat functions to uncorrelated ones.
     """
 
     column: int
     ranks: RankToNormal
     knots: Array
     center: Array
-    turn: Array
+    whitener: Array
 
     @classmethod
     def fit(cls, a: Array, column: int) -> Self:
-        """Return the functions that suit a column of `a` (n, d)."""
+        """Return the functions for a column of `a` (n, d)."""
         pieces = int(np.clip(round(_KNOTS * len(a) ** (1 / 3)), _FEWEST, _MOST))
         ranks = RankToNormal.fit(a[:, [column]])
         normal = ranks(a[:, [column]])[:, 0]
@@ -76,61 +77,61 @@ class Bends:
 
     @property
     def size(self) -> int:
-        """How many functions there are: none of a constant column."""
-        return int(self.turn.shape[1])
+        """The number of functions: 0 for a constant column."""
+        return int(self.whitener.shape[1])
 
     def __call__(self, a: Array) -> Array:
-        """Return (m, size) of rows `a` (m, d)."""
+        """Return the functions (m, size) of rows `a` (m, d)."""
         normal = self.ranks(a[:, [self.column]])[:, 0]
-        return np.asarray((_hats(normal, self.knots) - self.center) @ self.turn)
+        return np.asarray((_hats(normal, self.knots) - self.center) @ self.whitener)
 
 
 @dataclass(frozen=True)
 class Additive:
-    """A sum over couples of related columns of x and y.
+    """A sum over pairs of related columns of x and y.
 
     Args:
-        x_bends: Functions of the columns of x that are related to any of y.
-        y_bends: Functions of those of y.
-        weights: (p, q) of their products; zero where columns are not related.
-        x_alone: (p,) weights of those of x.
-        y_alone: (q,) weights of those of y.
+        x_bases: Functions of the columns of x that are related to any of y.
+        y_bases: Functions of the columns of y that are related to any of x.
+        weights: (p, q) of products of functions; zero where columns are not related.
+        x_alone: (p,) weights of the functions of x.
+        y_alone: (q,) weights of the functions of y.
         constant: In nats.
-        couples: How many there are.
-        frames: In which networks look at the rows.
-        informative: Whether a network may go on from here.
+        pairs: The number of pairs of related columns.
+        frames: In which networks see the rows.
+        informative: Whether a network can improve it.
     """
 
-    x_bends: tuple[Bends, ...]
-    y_bends: tuple[Bends, ...]
+    x_bases: tuple[ColumnBasis, ...]
+    y_bases: tuple[ColumnBasis, ...]
     weights: Array
     x_alone: Array
     y_alone: Array
     constant: float
-    couples: int
+    pairs: int
     frames: Frames = Frames()  # noqa: RUF009 - it is frozen
     informative: bool = True
 
     @classmethod
     def fit(cls, x: Array, y: Array) -> Self | None:
-        """Return the sum that suits pairs x (n, dx), y (n, dy), unless no columns are related."""
+        """Return the sum for pairs x (n, dx), y (n, dy); None if no columns are related."""
         rows = np.random.default_rng(_SEED).permutation(len(x))[:_ROWS]
         x, y = x[rows], y[rows]
-        x_all, y_all = ([Bends.fit(a, i) for i in range(a.shape[1])] for a in (x, y))
+        x_all, y_all = ([ColumnBasis.fit(a, i) for i in range(a.shape[1])] for a in (x, y))
         related = _related(x_all, y_all, x, y)
         if not related.any():
             return None
-        x_kept, y_kept = np.flatnonzero(related.any(axis=1)), np.flatnonzero(related.any(axis=0))
-        x_bends, y_bends = tuple(x_all[i] for i in x_kept), tuple(y_all[j] for j in y_kept)
-        sizes = [b.size for b in x_bends], [b.size for b in y_bends]
-        kept = related[np.ix_(np.repeat(x_kept, sizes[0]), np.repeat(y_kept, sizes[1]))]
-        found, constant = _told_apart(_bent(x_bends, x), _bent(y_bends, y), kept)
-        weights, p = np.zeros(kept.shape), len(kept)
-        weights[kept], alone = np.split(found, [int(kept.sum())])
-        return cls(x_bends, y_bends, weights, alone[:p], alone[p:], constant, int(related.sum()))
+        x_used, y_used = np.flatnonzero(related.any(axis=1)), np.flatnonzero(related.any(axis=0))
+        x_bases, y_bases = tuple(x_all[i] for i in x_used), tuple(y_all[j] for j in y_used)
+        sizes = [b.size for b in x_bases], [b.size for b in y_bases]
+        products = related[np.ix_(np.repeat(x_used, sizes[0]), np.repeat(y_used, sizes[1]))]
+        found, constant = _fit_weights(_expand(x_bases, x), _expand(y_bases, y), products)
+        weights, p = np.zeros(products.shape), len(products)
+        weights[products], alone = np.split(found, [int(products.sum())])
+        return cls(x_bases, y_bases, weights, alone[:p], alone[p:], constant, int(related.sum()))
 
     def refit(self, x: Array, y: Array) -> "Additive":
-        """Return the same kind of sum of other pairs."""
+        """Return the sum for other pairs, or this one if no columns are related there."""
         return self.fit(x, y) or self
 
     @property
@@ -141,30 +142,30 @@ class Additive:
     @property
     def name(self) -> str:
         """What results call it."""
-        return f"sum over {self.couples} couple{'s' * (self.couples != 1)} of columns"
+        return f"sum over {self.pairs} pair{'s' * (self.pairs != 1)} of columns"
 
     def left(self, x: Array) -> Array:
-        """Return (m, q + 2): weighted functions of x, the terms of x alone, ones."""
-        bent = _bent(self.x_bends, x)
-        alone = bent @ self.x_alone + self.constant
-        return np.column_stack([bent @ self.weights, alone, np.ones(len(bent))])
+        """Return left factors (m, q + 2): weighted functions of x, the terms of x alone, ones."""
+        functions = _expand(self.x_bases, x)
+        alone = functions @ self.x_alone + self.constant
+        return np.column_stack([functions @ self.weights, alone, np.ones(len(functions))])
 
     def right(self, y: Array) -> Array:
-        """Return (m, q + 2): functions of y, ones, the terms of y alone."""
-        bent = _bent(self.y_bends, y)
-        return np.column_stack([bent, np.ones(len(bent)), bent @ self.y_alone])
+        """Return right factors (m, q + 2): functions of y, ones, the terms of y alone."""
+        functions = _expand(self.y_bases, y)
+        return np.column_stack([functions, np.ones(len(functions)), functions @ self.y_alone])
 
 
-def _bent(bends: Sequence[Bends], a: Array) -> Array:
+def _expand(bases: Sequence[ColumnBasis], a: Array) -> Array:
     """Return all functions (m, p) of rows `a`."""
-    return np.hstack([b(a) for b in bends])
+    return np.hstack([b(a) for b in bases])
 
 
 def _knots(column: Array, pieces: int) -> Array:
-    """Return quantiles of a column, and on both sides of a frequent value its neighbours.
+    """Return quantiles of a column, and each frequent value with its neighbours on both sides.
 
-    A function that is hardly ever above 0 would learn from a few rows what it says of many: of such
-    knots the worst is taken away until there is none.
+    The weight of a function that is above 0 in very few rows would be noise. So knots are removed,
+    the rarest first, until none is too rare.
     """
     values, counts = np.unique(column, return_counts=True)
     frequent = np.flatnonzero(counts * pieces > len(column))
@@ -181,44 +182,44 @@ def _knots(column: Array, pieces: int) -> Array:
 
 
 def _hats(column: Array, knots: Array) -> Array:
-    """Return (n, knots - 1): functions that are 1 at a knot and 0 at all others.
+    """Return hat functions (n, knots - 1): each is 1 at its knot and 0 at all others.
 
-    Without the last one, since they add up to 1; of a constant column none is left.
+    The last one is left out, since they add up to 1. A constant column has none.
     """
     hats = [np.interp(column, knots, one) for one in np.eye(len(knots))[:-1]]
     return np.reshape(hats, (len(knots) - 1, len(column))).T
 
 
 def _whitener(hats: Array) -> Array:
-    """Return (h, r) to uncorrelated functions of variance 1."""
+    """Return the map (h, r) from hat functions to uncorrelated functions of variance 1."""
     centred = hats - hats.mean(axis=0)
     values, vectors = np.linalg.eigh(centred.T @ centred / len(hats))
-    there = values > _FLAT * values.max(initial=0.0)
-    return np.asarray(vectors[:, there] / np.sqrt(values[there]))
+    keep = values > _FLAT * values.max(initial=0.0)
+    return np.asarray(vectors[:, keep] / np.sqrt(values[keep]))
 
 
 def _related(
-    x_bends: Sequence[Bends], y_bends: Sequence[Bends], x: Array, y: Array
+    x_bases: Sequence[ColumnBasis], y_bases: Sequence[ColumnBasis], x: Array, y: Array
 ) -> NDArray[np.bool_]:
-    """Tell (dx, dy) which columns are related: if they are too many, which are most clearly."""
-    sums, sizes = np.zeros((2, len(x_bends), len(y_bends)))
-    right, edges = _bent(y_bends, y), np.cumsum([0, *(b.size for b in y_bends)])
-    for i, bends in enumerate(x_bends):
-        squares = ((bends(x).T @ right) ** 2).sum(axis=0) / len(x)
+    """Return (dx, dy) which columns are related; if these are too many, the clearest ones."""
+    sums, sizes = np.zeros((2, len(x_bases), len(y_bases)))
+    right, edges = _expand(y_bases, y), np.cumsum([0, *(b.size for b in y_bases)])
+    for i, basis in enumerate(x_bases):
+        squares = ((basis(x).T @ right) ** 2).sum(axis=0) / len(x)
         sums[i] = np.diff(np.concatenate([[0], np.cumsum(squares)])[edges])
-        sizes[i] = bends.size * np.diff(edges)
+        sizes[i] = basis.size * np.diff(edges)
     freedom = np.maximum(sizes, 1)
-    clear = chi2.logsf(sums, freedom) < np.log(_CHANCE / sizes.size)
+    clear = chi2.logsf(sums, freedom) < np.log(_LEVEL / sizes.size)
     order = np.argsort(-np.where(clear, (sums - sizes) / np.sqrt(freedom), -np.inf), axis=None)
-    fitting = np.zeros(sizes.size, dtype=bool)
-    fitting[order] = np.cumsum(sizes.ravel()[order]) <= _WEIGHTS
-    return np.asarray(clear & fitting.reshape(sizes.shape))
+    within = np.zeros(sizes.size, dtype=bool)
+    within[order] = np.cumsum(sizes.ravel()[order]) <= _WEIGHTS
+    return np.asarray(clear & within.reshape(sizes.shape))
 
 
-def _told_apart(left: Array, right: Array, kept: NDArray[np.bool_]) -> tuple[Array, float]:
+def _fit_weights(left: Array, right: Array, products: NDArray[np.bool_]) -> tuple[Array, float]:
     """Return the weights of products, of x alone and of y alone, and the constant."""
-    n, (i, j) = len(left), np.nonzero(kept)
-    numbers = n * (len(i) + sum(kept.shape))
+    n, (i, j) = len(left), np.nonzero(products)
+    numbers = n * (len(i) + sum(products.shape))
     k = int(np.clip(_NUMBERS // numbers - 1, 1, min(_NEGATIVES, n - 1)))
     x = np.tile(left, (k + 1, 1))
     y = np.concatenate([np.roll(right, shift, axis=0) for shift in range(k + 1)])

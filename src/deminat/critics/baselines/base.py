@@ -1,4 +1,4 @@
-"""What starts have in common: two halves a pair, and the frames that they look from."""
+"""What baselines have in common: left and right factors of a score, and frames of the rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,12 +14,14 @@ __all__ = ["Baseline", "BaselineFactory", "Frames", "log_ratio"]
 
 @dataclass(frozen=True)
 class Frames:
-    """Invertible linear maps of both sides, which keep the information; None is the identity.
+    """Invertible linear maps of both sides, which do not change the information.
+
+    `None` is the identity.
 
     Args:
         x: (dx, dx).
         y: (dy, dy).
-        name: What results call them.
+        name: What results append to the name of a baseline in these frames.
     """
 
     x: Array | None = None
@@ -36,7 +38,10 @@ class Frames:
 
 
 class Baseline(Protocol):
-    r"""A log ratio in closed form, $\log \sum_k \exp \langle l_k(x), r_k(y) \rangle$."""
+    r"""A log ratio in closed form, $\log \sum_k \exp \langle l_k(x), r_k(y) \rangle$.
+
+    The $l_k$ are the left factors, the $r_k$ the right ones.
+    """
 
     @property
     def components(self) -> int:
@@ -45,12 +50,12 @@ class Baseline(Protocol):
 
     @property
     def frames(self) -> Frames:
-        """The frames in which a network had better look at the rows."""
+        """The frames in which a network sees the rows."""
         ...
 
     @property
     def informative(self) -> bool:
-        """Whether cross-entropy can still see what is missing, so that a network may go on."""
+        """Whether cross-entropy is not saturated, so that a network can improve the baseline."""
         ...
 
     @property
@@ -59,24 +64,24 @@ class Baseline(Protocol):
         ...
 
     def refit(self, x: Array, y: Array) -> "Baseline":
-        """Return the same kind of start of other pairs."""
+        """Return the same kind of baseline, fitted to other pairs."""
         ...
 
     def left(self, x: Array) -> Array:
-        """Return (m, components * r) of rows x (m, dx)."""
+        """Return the left factors (m, components * r) of rows x (m, dx)."""
         ...
 
     def right(self, y: Array) -> Array:
-        """Return (m, components * r) of rows y (m, dy)."""
+        """Return the right factors (m, components * r) of rows y (m, dy)."""
         ...
 
 
-# From x (n, dx), y (n, dy) to fit, x, y to judge by and a deadline on the monotonic clock, if any;
-# None where nothing is better than silence.
+# From x (n, dx), y (n, dy) to fit to, held-out x and y to choose by, and a deadline on the
+# monotonic clock or None. Returns None where no baseline is better than a log ratio of zero.
 BaselineFactory = Callable[[Array, Array, Array, Array, float | None], Baseline | None]
 
 
 def log_ratio(left: Array, right: Array, components: int = 1) -> NDArray[np.float64]:
-    """Return the log ratio (m,) of the halves of pairs."""
+    """Return the log ratio (m,) of pairs from their left and right factors."""
     each = (left * right).reshape(len(left), components, -1).sum(axis=2)
     return np.asarray(np.logaddexp.reduce(each, axis=1))

@@ -1,7 +1,7 @@
-"""Which start: cross-entropy decides while it can see, likelihood where it is blind.
+"""Choice of a baseline: by cross-entropy while it is informative, by likelihood where saturated.
 
-Where values are repeated, columns have no density, and no mixture is tried; where some are
-frequent, a sum over columns competes with the copula.
+Columns with repeated values have no density, so that no mixture is fitted to them. If some values
+are frequent, a sum over pairs of columns competes with the copula.
 """
 
 import time
@@ -19,46 +19,46 @@ from .mixture import Mixture, View, mixture_on, views
 
 __all__ = ["choose_baseline"]
 
-_BLIND = 0.075  # nats of cross-entropy below which it no longer tells good critics from better
-_FAR = 0.3  # ... above which more components will not get there
-_TURN = 0.005  # nats that independent components must gain, since they may undo sparsity
-_LEAST = 300  # rows below which nothing but a copula is tried
-_ATOM = 0.05  # share of the rows that makes a value frequent
-_WIDEST = 300  # columns beyond which no sum over columns is tried: functions of all fill memory
+_SATURATED = 0.075  # nats of cross-entropy below which it no longer ranks good critics
+_FAR = 0.3  # ... above which more components will not reach saturation
+_MIN_GAIN = 0.005  # nats by which independent components must be better: they may undo sparsity
+_LEAST = 300  # rows below which only a copula is fitted
+_FREQUENT = 0.05  # share of the rows that makes a value frequent
+_WIDEST = 300  # columns beyond which no sum over pairs of columns is fitted, to save memory
 _MORE = (8, 16, 32)
-_WORSE = 0.05  # nats of likelihood that more components may lose before no more are tried
+_WORSE = 0.05  # nats of likelihood that may be lost before no more components are added
 
 
 def choose_baseline(
     x: Array, y: Array, x_held: Array, y_held: Array, deadline: float | None = None
 ) -> Baseline | None:
-    """Return the start that suits pairs x (n, dx), y (n, dy), judged by rows held out.
+    """Return the best baseline for pairs x (n, dx), y (n, dy), chosen by held-out pairs.
 
-    After the deadline, on the monotonic clock, nothing more is tried.
+    It is None if a log ratio of zero does as well. After the deadline, on the monotonic clock, no
+    further candidate is fitted.
     """
     rows = _Rows(x, y, x_held, y_held, deadline)
     copula = GaussianCopula.choose(x, y, x_held, y_held)
     if rows.is_late() or len(x) < _LEAST:
         return copula
     if not (_is_continuous(x) and _is_continuous(y)):
-        few = x.shape[1] + y.shape[1] <= _WIDEST
-        return _summed(copula, rows) if few and (_has_atoms(x) or _has_atoms(y)) else copula
-    turned = independent_frames(x, y)
-    if turned is not None:
-        copula = _turned(copula, turned, rows)
-    enough = np.log(2) if copula is None else rows.loss(copula)
-    mixture, lowest = _best_mixture(views(x, y, turned), rows, enough)
-    # If anything tells joint pairs from unpaired ones that well, cross-entropy is saturated for all
-    # candidates; likelihood, by which the mixture was chosen, is not. A wrong copula alone may look
-    # informative.
-    if mixture is None or lowest >= _BLIND:
+        narrow = x.shape[1] + y.shape[1] <= _WIDEST
+        return _or_sum(copula, rows) if narrow and _has_frequent_values(x, y) else copula
+    frames = independent_frames(x, y)
+    if frames is not None:
+        copula = _or_independent(copula, frames, rows)
+    mixture, lowest = _best_mixture(views(x, y, frames), rows, rows.loss(copula))
+    # If any candidate separates joint pairs from unpaired samples that well, cross-entropy is
+    # saturated for all of them. Likelihood, which chose the mixture, is not. The cross-entropy of a
+    # wrong copula alone may seem informative.
+    if mixture is None or lowest >= _SATURATED:
         return copula
     return _denoised(mixture, rows) if mixture.components == 1 else mixture
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows to fit to, rows to judge by, and how long that may take."""
+    """Rows to fit to, held-out rows to choose by, and the deadline."""
 
     x: Array
     y: Array
@@ -69,13 +69,15 @@ class _Rows:
     def is_late(self) -> bool:
         return self.deadline is not None and time.monotonic() > self.deadline
 
-    def loss(self, start: Baseline) -> float:
-        """Return the cross-entropy of a start on the held-out rows."""
-        left, right = start.left(self.x_held), start.right(self.y_held)
-        return cross_entropy(left, right, start.components)
+    def loss(self, baseline: Baseline | None) -> float:
+        """Return the cross-entropy of a baseline, or of zero, on the held-out rows."""
+        if baseline is None:
+            return float(np.log(2))
+        left, right = baseline.left(self.x_held), baseline.right(self.y_held)
+        return cross_entropy(left, right, baseline.components)
 
     def mixture(self, view: View, components: int, few: bool = False) -> Mixture | None:
-        """Return a mixture, unless it collapses or it is late."""
+        """Return a mixture; None if it collapses or the deadline has passed."""
         return None if self.is_late() else mixture_on(view, self.x, self.y, components, few)
 
     def likelihood(self, mixture: Mixture) -> float:
@@ -84,40 +86,43 @@ class _Rows:
 
 
 def _is_continuous(a: Array) -> bool:
-    """Tell whether ties are rare: an atom has no density, and so no likelihood."""
+    """Return whether ties are rare. Repeated values have no density, and so no likelihood."""
     return all(len(np.unique(column)) > 0.9 * len(column) for column in a.T)
 
 
-def _has_atoms(a: Array) -> bool:
-    """Tell whether a value is frequent: rounding alone leaves columns to copula and networks."""
-    most = (np.unique(column, return_counts=True)[1].max() for column in a.T)
-    return any(count > _ATOM * len(a) for count in most)
+def _has_frequent_values(x: Array, y: Array) -> bool:
+    """Return whether any column has a frequent value. Rounding alone makes none."""
+    most = (np.unique(column, return_counts=True)[1].max() for a in (x, y) for column in a.T)
+    return any(count > _FREQUENT * len(x) for count in most)
 
 
-def _summed(copula: GaussianCopula | None, rows: _Rows) -> Baseline | None:
-    """Return the sum over columns where it is better."""
-    enough = np.log(2) if copula is None else rows.loss(copula)
+def _or_sum(copula: GaussianCopula | None, rows: _Rows) -> Baseline | None:
+    """Return the copula, or the sum over pairs of columns if that is better."""
     found = Additive.fit(rows.x, rows.y)
-    return found if found is not None and rows.loss(found) < enough else copula
+    return found if found is not None and rows.loss(found) < rows.loss(copula) else copula
 
 
-def _turned(copula: GaussianCopula | None, frames: Frames, rows: _Rows) -> GaussianCopula | None:
-    """Return the copula of independent components where it is clearly better."""
-    enough = (np.log(2) if copula is None else rows.loss(copula)) - _TURN
+def _or_independent(
+    copula: GaussianCopula | None, frames: Frames, rows: _Rows
+) -> GaussianCopula | None:
+    """Return the copula, or that of independent components if that is clearly better."""
+    lowest = rows.loss(copula) - _MIN_GAIN
     for candidate in GaussianCopula.candidates(rows.x, rows.y, frames):
-        if (loss := rows.loss(candidate)) < enough:
-            copula, enough = candidate, loss
+        if (loss := rows.loss(candidate)) < lowest:
+            copula, lowest = candidate, loss
     return copula
 
 
-def _best_mixture(seen: list[View], rows: _Rows, lowest: float) -> tuple[Mixture | None, float]:
-    """Return the mixture with the best conditional likelihood of held-out rows.
+def _best_mixture(
+    candidates: list[View], rows: _Rows, lowest: float
+) -> tuple[Mixture | None, float]:
+    """Return the mixture with the highest conditional likelihood, and the lowest cross-entropy.
 
-    Beside it stands the lowest cross-entropy of all, the given one included. Where that is still
-    high after a rough fit, the mixture stays a rough one.
+    The latter is that of all candidates and of `lowest`. If it is high after a fit to some rows,
+    the mixture is not fitted to all.
     """
     best, most = None, -np.inf
-    for view, components in product(seen, (1, 3)):
+    for view, components in product(candidates, (1, 3)):
         found = rows.mixture(view, components, few=True)
         if found and (value := rows.likelihood(found)) > most:
             best, most = found, value
@@ -128,7 +133,7 @@ def _best_mixture(seen: list[View], rows: _Rows, lowest: float) -> tuple[Mixture
 
 
 def _grown(best: Mixture, rows: _Rows, lowest: float) -> tuple[Mixture, float]:
-    """Return the mixture on all rows, with more components as long as they help."""
+    """Return the mixture fitted to all rows, with more components while likelihood rises."""
     best = rows.mixture(best.view, best.components) or best
     most, lowest = rows.likelihood(best), min(lowest, rows.loss(best))
     for components in _MORE if best.components > 1 else ():
@@ -136,17 +141,17 @@ def _grown(best: Mixture, rows: _Rows, lowest: float) -> tuple[Mixture, float]:
         value = rows.likelihood(found) if found else -np.inf
         if found and value > most:
             best, most, lowest = found, value, min(lowest, rows.loss(found))
-        elif value < most - _WORSE:  # otherwise it may be bad luck
+        elif value < most - _WORSE:  # a smaller loss may be sampling noise
             break
     return best, lowest
 
 
 def _denoised(mixture: Mixture, rows: _Rows) -> Baseline:
-    """Return the Gaussian that one component is, without the noise of its correlations."""
+    """Return a mixture of one component as a Gaussian with denoised correlations."""
     scale = RankToNormal if isinstance(mixture.view.x_scale, SmoothRanks) else Standardize
 
-    def likelihood(start: GaussianCopula) -> float:
-        return float(log_ratio(start.left(rows.x_held), start.right(rows.y_held)).mean())
+    def likelihood(baseline: GaussianCopula) -> float:
+        return float(log_ratio(baseline.left(rows.x_held), baseline.right(rows.y_held)).mean())
 
     candidates = GaussianCopula.candidates(rows.x, rows.y, mixture.frames, scale)
     return replace(max(candidates, key=likelihood), informative=False)

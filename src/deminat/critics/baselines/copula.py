@@ -1,19 +1,19 @@
-r"""A start in closed form: what a Gaussian copula already says of the log ratio.
+r"""The Gaussian copula as a baseline.
 
-Make each column normal by its ranks; were the columns then jointly normal, the log ratio would be
-a sum over canonical pairs $(p_i, q_i)$ with correlations $\rho_i$:
+Map each column to a standard normal by its ranks. If the columns are then jointly normal, the log
+ratio is a sum over canonical pairs $(p_i, q_i)$ with correlations $\rho_i$:
 
 $$ f_0(x, y) = \sum_i -\tfrac12\log(1 - \rho_i^2)
    + \frac{\rho_i p_i q_i - \tfrac12\rho_i^2 (p_i^2 + q_i^2)}{1 - \rho_i^2}. $$
 
-A critic added to it has only the rest to learn: a network alone, from a few thousand rows of many
-columns, learns noise before it learns a quadratic form. Each estimated correlation costs
-information, so correlations that noise alone would reach, below $\sqrt{d_x/n} + \sqrt{d_y/n}$,
-are dropped, and the others are debiased. Covariances within a side are best shrunk (OAS) where
-there are many columns, and best left alone where correlations are high, since shrunk ones no
-longer fit the covariance between the sides. Both are candidates; held-out rows choose.
+A critic that is added to it has only the rest to learn. A network alone, trained on a few thousand
+rows of many columns, fits noise before it fits a quadratic form. Each estimated correlation adds
+variance. So correlations within sampling noise, below $\sqrt{d_x/n} + \sqrt{d_y/n}$, are dropped,
+and the others are debiased. With many columns it is best to shrink the covariances within a side
+(OAS). With high correlations it is best not to, since shrunk covariances no longer fit the
+covariance between the sides. Both are candidates, and held-out rows choose.
 
-The sum is an inner product of a function of x and a function of y, so the start is separable.
+The sum is an inner product of a function of x and a function of y, so the baseline is separable.
 """
 
 import math
@@ -29,25 +29,25 @@ from .base import Frames, log_ratio
 
 __all__ = ["GaussianCopula", "cross_entropy"]
 
-_EDGE = 1.05  # how far above the edge of the noise a correlation must be
+_EDGE = 1.05  # of the largest correlation of noise: smaller correlations are dropped
 _HIGHEST = 1 - 1e-8  # some nine nats a pair of columns
 _AS_GIVEN = Frames()
-_SINGULAR = 1e-10  # smallest share of the largest variance: collinear columns add nothing
+_SINGULAR = 1e-10  # share of the largest variance below which a direction is collinear
 
 
 @dataclass(frozen=True)
 class GaussianCopula:
-    """The log ratio of a Gaussian copula; 0 where no correlation stands out from noise.
+    """The log ratio of a Gaussian copula; 0 if all correlations are within sampling noise.
 
     Args:
-        x_scale: Makes the columns of x normal.
-        y_scale: Makes the columns of y normal.
+        x_scale: Maps the columns of x to standard normals.
+        y_scale: Maps the columns of y to standard normals.
         x_directions: (dx, r) to the canonical variables of x.
         y_directions: (dy, r) to those of y.
         correlations: (r,) between them.
-        frames: In which the columns are made normal.
+        frames: In which the columns are mapped to standard normals.
         shrink: Whether covariances within a side were shrunk.
-        informative: Whether a network may go on from here.
+        informative: Whether a network can improve it.
     """
 
     x_scale: Transform
@@ -74,11 +74,15 @@ class GaussianCopula:
     def choose(
         cls, x: Array, y: Array, x_held: Array, y_held: Array, deadline: float | None = None
     ) -> Self | None:
-        """Return the candidate with the lowest cross-entropy on held-out rows, if it is any use."""
-        best, least = None, math.log(2)  # the cross-entropy of silence
-        for start in cls.candidates(x, y):
-            if (loss := cross_entropy(start.left(x_held), start.right(y_held))) < least:
-                best, least = start, loss
+        """Return the candidate with the lowest cross-entropy on held-out rows.
+
+        It is None if a log ratio of zero does as well. The deadline is ignored: a copula is quick.
+        """
+        best, lowest = None, math.log(2)  # the cross-entropy of zero
+        for candidate in cls.candidates(x, y):
+            loss = cross_entropy(candidate.left(x_held), candidate.right(y_held))
+            if loss < lowest:
+                best, lowest = candidate, loss
         return best
 
     @classmethod
@@ -106,7 +110,7 @@ class GaussianCopula:
         )
 
     def refit(self, x: Array, y: Array) -> Self:
-        """Return the same kind of copula of other pairs."""
+        """Return the same kind of copula, fitted to other pairs."""
         scale = type(self.x_scale)
         other = self.fit(x, y, shrink=self.shrink, frames=self.frames, scale=scale)
         return replace(other, informative=self.informative)
@@ -124,13 +128,13 @@ class GaussianCopula:
         return f"{kind}{self.frames.name}, {count} correlation{'s' * (count != 1)}"
 
     def left(self, x: Array) -> Array:
-        """Return (m, r + 2): scaled canonical variables, the terms of x alone, ones."""
+        """Return left factors (m, r + 2): scaled canonical variables, terms of x alone, ones."""
         p, rho = self.x_scale(self.frames.of_x(x)) @ self.x_directions, self.correlations
         alone = self._alone(p) - 0.5 * np.log1p(-(rho**2)).sum()
         return np.column_stack([p * rho / (1 - rho**2), alone, np.ones(len(p))])
 
     def right(self, y: Array) -> Array:
-        """Return (m, r + 2): canonical variables, ones, the terms of y alone."""
+        """Return right factors (m, r + 2): canonical variables, ones, terms of y alone."""
         q = self.y_scale(self.frames.of_y(y)) @ self.y_directions
         return np.column_stack([q, np.ones(len(q)), self._alone(q)])
 
@@ -148,8 +152,14 @@ def _whitener(a: Array, shrink: bool) -> Array:
 
 
 def cross_entropy(left: Array, right: Array, components: int = 1) -> float:
-    """Return how well the halves of held-out pairs tell them from unpaired rows, in nats."""
-    order = np.random.default_rng(0).permutation(len(left))  # copies of a row may be neighbours
+    """Return the cross-entropy of a baseline between held-out pairs and unpaired samples, in nats.
+
+    Args:
+        left: (n, components * r) left factors of the pairs.
+        right: (n, components * r) right factors.
+        components: Terms of the log ratio.
+    """
+    order = np.random.default_rng(0).permutation(len(left))  # copies of a row may be adjacent
     left, right = left[order], right[order]
     joint = log_ratio(left, right, components)
     product = log_ratio(left, np.roll(right, 1, axis=0), components)

@@ -1,13 +1,13 @@
-r"""Independent components: frames in which the columns of a side tell nothing of each other.
+r"""Independent components: frames in which the columns of a side are independent of each other.
 
-Cubes of Gaussians mixed by a rotation have no Gaussian copula; unmixed they have. FastICA finds the
-mixing, but only among frames that make the sample covariance the identity, and with heavy tails
-that covariance is noisy: at 8,000 pairs what leaks between two columns is a hundredth, and of a
-cube root of a hundredth much is left. So Newton steps follow that are not bound to it. With the
-components $s$, a score $\psi$ and $W$ the frame, likelihood is stationary where
-$\mathbb E\,\psi(s_i)\,s_j = 0$ for all $i \ne j$. The score is that of a Cauchy density,
-$\psi(s) = s / (1 + s^2)$ at median length 1: no outlier moves it. Of both frames, the more
-independent one is taken.
+Cubes of Gaussians that were mixed by a rotation have no Gaussian copula; unmixed they have one.
+FastICA finds the mixing, but only among frames that make the sample covariance the identity. With
+heavy tails that covariance is noisy: at 8,000 pairs about a hundredth of one column is left in
+another, and the cube root of a hundredth is large. So Newton steps follow without that constraint.
+For components $s$, a score function $\psi$ and the frame $W$, the likelihood is stationary where
+$\mathbb E\,\psi(s_i)\,s_j = 0$ for all $i \ne j$. The score function is that of a Cauchy density,
+$\psi(s) = s / (1 + s^2)$ at median absolute value 1, which is robust to outliers. Of both frames,
+the more independent one is used.
 
 References:
     Hyvarinen (1999), Fast and robust fixed-point algorithms for independent component analysis.
@@ -26,20 +26,23 @@ from .base import Frames
 
 __all__ = ["independent_frames"]
 
-_FEW = 4_000  # rows that suffice for a first guess, and to tell which of two is better
-_MANY = 16_000  # rows beyond which more would not tell much more
+_FEW = 4_000  # rows for FastICA, and to compare two frames
+_MANY = 16_000  # rows for Newton steps
 _STEPS = 10
-_LARGEST = 0.3  # share of one component that a step may move into another
-_CLOSE = 1e-3
+_LARGEST = 0.3  # share of one component that a step may add to another
+_CLOSE = 1e-3  # largest entry of a step after which no more follow
 _LEAST_CURVATURE = 0.1
 
 
 def independent_frames(x: Array, y: Array) -> Frames | None:
-    """Return frames in which the columns of each side are independent components, if there are."""
+    """Return frames in which the columns of each side are independent components.
+
+    It is None if both sides have one column, or if columns are collinear.
+    """
     if max(x.shape[1], y.shape[1]) == 1 or min(_rank(x), _rank(y)) == 0:
         return None
-    of_x, of_y = (_independent(a[:_MANY]) for a in (x, y))
-    return Frames(of_x, of_y, " of independent components")
+    x_frame, y_frame = (_independent(a[:_MANY]) for a in (x, y))
+    return Frames(x_frame, y_frame, " of independent components")
 
 
 def _rank(a: Array) -> int:
@@ -56,18 +59,18 @@ def _independent(a: Array) -> Array | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         first = np.asarray(model.fit(a[:_FEW]).components_)
-    return max((first, _freed(a, first)), key=lambda frame: _independence(a[:_FEW], frame))
+    return max((first, _refined(a, first)), key=lambda frame: _independence(a[:_FEW], frame))
 
 
-def _freed(a: Array, frame: Array) -> Array:
-    """Return the frame that some Newton steps lead to, decorrelation no longer wanted."""
+def _refined(a: Array, frame: Array) -> Array:
+    """Return the frame after some Newton steps, which need not decorrelate the columns."""
     centred = a - np.median(a, axis=0)
     for _ in range(_STEPS):
         s = centred @ frame.T
-        lengths = np.median(np.abs(s), axis=0)
-        if not lengths.all():
+        sizes = np.median(np.abs(s), axis=0)
+        if not sizes.all():
             return frame
-        s, frame = s / lengths, frame / lengths[:, None]
+        s, frame = s / sizes, frame / sizes[:, None]
         step = _newton_step(s)
         largest = np.abs(step).max()
         if not np.isfinite(largest):
@@ -79,15 +82,15 @@ def _freed(a: Array, frame: Array) -> Array:
 
 
 def _newton_step(s: Array) -> Array:
-    """Return the step (d, d) for components s (n, d), as if they were independent already.
+    """Return the Newton step (d, d) for components s (n, d).
 
-    Then the Hessian falls apart into blocks of two by two, one for each pair of components.
+    The Hessian is that of independent components: one block of two by two for each pair of them.
     """
     square = s * s
     score, slope = s / (1 + square), (1 - square) / (1 + square) ** 2
-    own = (score * s).mean(axis=0)  # would be 1 if the density were right
+    own = (score * s).mean(axis=0)  # 1 if the density is right
     gradient = (score / own).T @ s / len(s)
-    np.fill_diagonal(gradient, 0)  # the lengths are known already
+    np.fill_diagonal(gradient, 0)  # sizes are fixed by the median
     there = np.outer(slope.mean(axis=0) / own, square.mean(axis=0))
     back = there.T
     lowest = (there + back - np.sqrt((there - back) ** 2 + 4)) / 2  # eigenvalue of each block
@@ -97,9 +100,9 @@ def _newton_step(s: Array) -> Array:
 
 
 def _independence(a: Array, frame: Array) -> float:
-    """Return the mean log likelihood of rows whose components are independent, but for a constant.
+    """Return the mean log likelihood of rows with independent components, up to a constant.
 
-    Each component has the density that its ranks give it.
+    The density of each component is estimated from its ranks.
     """
     s = a @ frame.T
     ranks = SmoothRanks.fit(s)

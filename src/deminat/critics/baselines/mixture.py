@@ -1,18 +1,17 @@
-r"""A Gaussian mixture of both sides: closed form, with marginals that fit together.
+r"""A Gaussian mixture of both sides as a baseline, whose marginals are in closed form too.
 
-Each component is a normal of $(x, y)$; left alone with x, or with y, it still is one. So are the
-log ratio's three parts sums over the same components,
+Each component is a normal distribution of $(x, y)$, and so are its marginals of x and of y. The
+three parts of the log ratio are sums over the same components,
 
 $$ f_0 = \log\sum_k w_k N_k(x, y) - \log\sum_k w_k N_k(x) - \log\sum_k w_k N_k(y), $$
 
-and since each joint exponent is a term of x plus a term of y plus an inner product of the two, so
-is every summand of the first part. Three views compete: columns as they are (heavy tails,
-clusters), columns made normal by their ranks (monotone maps of columns), and independent
-components made normal (the same, mixed by a rotation). Between views only densities of the rows as
-given can be compared, so a view knows its own Jacobian. What is compared is the conditional
-likelihood both ways,
-$\log r(y \mid x) + \log r(x \mid y)$, which unlike the joint one does not care how x itself is
-distributed.
+and each exponent of the first part is a term of x plus a term of y plus an inner product. Three
+views compete: columns as they are (for heavy tails and clusters), columns mapped to normals by
+their ranks (for monotone maps of columns), and independent components mapped to normals (the same
+after a rotation). Views are compared by densities of the original rows, so each view has a
+Jacobian. The criterion is the conditional likelihood in both directions,
+$\log r(y \mid x) + \log r(x \mid y)$. Unlike the joint likelihood it does not depend on how well
+the marginals are fitted.
 """
 
 import math
@@ -26,17 +25,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ...data.transforms import Array, Robust, SmoothRanks
 from .base import Frames
-from .copula import cross_entropy
 
 __all__ = ["Mixture", "View", "mixture_on", "views"]
 
-_FEW = 4_000  # rows that suffice to compare views
-_STEPS = 40
+_FEW = 4_000  # rows to compare views by
+_STEPS = 40  # of expectation maximisation, at most
 _FLOOR = 1e-8  # added to the variances of components
+_LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 
 
 class Scale(Protocol):
-    """A smooth map of columns that knows its own slope."""
+    """A smooth map of columns, with its slope."""
 
     def __call__(self, a: Array) -> Array: ...
     def log_slope(self, a: Array) -> Array: ...
@@ -44,18 +43,18 @@ class Scale(Protocol):
 
 @dataclass(frozen=True)
 class View:
-    """How a mixture sees both sides: a frame, then a map of each column."""
+    """The map of both sides before a mixture: a frame, then a map of each column."""
 
     frames: Frames
     x_scale: Scale
     y_scale: Scale
 
     def of_x(self, x: Array) -> Array:
-        """Return rows x (m, dx) as the mixture sees them."""
+        """Return the inputs (m, dx) of the mixture for rows x (m, dx)."""
         return self.x_scale(self.frames.of_x(x))
 
     def of_y(self, y: Array) -> Array:
-        """Return rows y (m, dy) as the mixture sees them."""
+        """Return the inputs (m, dy) of the mixture for rows y (m, dy)."""
         return self.y_scale(self.frames.of_y(y))
 
     def log_jacobian(self, x: Array, y: Array) -> float:
@@ -71,11 +70,12 @@ class Mixture:
     """The log ratio of a Gaussian mixture.
 
     Args:
-        view: How it sees the rows.
+        view: Maps the rows first.
         weights: (k,) of the components.
         means: (k, dx + dy).
         covariances: (k, dx + dy, dx + dy).
-        dx: How many of the columns are those of x.
+        dx: The number of columns of x.
+        informative: Whether a network can improve it.
     """
 
     view: View
@@ -87,8 +87,8 @@ class Mixture:
 
     @classmethod
     def fit(cls, x: Array, y: Array, view: View, components: int) -> Self:
-        """Return the mixture of pairs x (n, dx), y (n, dy), by expectation maximisation."""
-        from sklearn.mixture import GaussianMixture  # late: most never want it
+        """Return the mixture for pairs x (n, dx), y (n, dy), by expectation maximisation."""
+        from sklearn.mixture import GaussianMixture  # late: seldom needed
 
         rows = np.hstack([view.of_x(x), view.of_y(y)])
         model = GaussianMixture(
@@ -104,12 +104,12 @@ class Mixture:
         return cls(view, model.weights_, model.means_, model.covariances_, x.shape[1])
 
     def refit(self, x: Array, y: Array) -> "Mixture":
-        """Return a mixture of as many components of other pairs, if none collapses."""
+        """Return a mixture of as many components for other pairs, or this one if that collapses."""
         return mixture_on(self.view, x, y, self.components) or self
 
     @property
     def components(self) -> int:
-        """The number of normals."""
+        """The number of normal distributions."""
         return len(self.weights)
 
     @property
@@ -124,38 +124,34 @@ class Mixture:
         return f"mixture of {self.components} Gaussians on {scale}{self.frames.name}"
 
     def left(self, x: Array) -> Array:
-        """Return (m, k (r + 2)): of each component the half inner product, a term of x, ones."""
+        """Return left factors (m, k (r + 2)): for each component products, a term of x, ones."""
         v = self.view.of_x(x)
         alone = _log_density(v, self.weights, *self._part(slice(None, self.dx)))
-        halves = []
+        factors = []
         for weight, mean, precision in self._terms():
             z, xx, xy = v - mean[: self.dx], *_blocks(precision, self.dx)[:2]
             constant = math.log(weight) + 0.5 * np.linalg.slogdet(precision)[1]
             own = constant - _LOG_ROOT_TAU * len(mean) - 0.5 * _form(z, xx) - alone
-            halves.append(np.column_stack([-z @ xy, own, np.ones(len(z))]))
-        return np.hstack(halves)
+            factors.append(np.column_stack([-z @ xy, own, np.ones(len(z))]))
+        return np.hstack(factors)
 
     def right(self, y: Array) -> Array:
-        """Return (m, k (r + 2)): of each component the half inner product, ones, a term of y."""
+        """Return right factors (m, k (r + 2)): for each component y, ones, a term of y."""
         v = self.view.of_y(y)
         alone = _log_density(v, self.weights, *self._part(slice(self.dx, None)))
-        halves = []
+        factors = []
         for _, mean, precision in self._terms():
             z, yy = v - mean[self.dx :], _blocks(precision, self.dx)[2]
-            halves.append(np.column_stack([z, np.ones(len(z)), -0.5 * _form(z, yy) - alone]))
-        return np.hstack(halves)
+            factors.append(np.column_stack([z, np.ones(len(z)), -0.5 * _form(z, yy) - alone]))
+        return np.hstack(factors)
 
     def conditional_likelihood(self, x: Array, y: Array) -> float:
-        """Return the mean of log r(y | x) + log r(x | y) over pairs, as densities of the rows."""
+        """Return the mean of log r(y | x) + log r(x | y) over pairs, as densities of raw rows."""
         u, v = self.view.of_x(x), self.view.of_y(y)
         joint = _log_density(np.hstack([u, v]), self.weights, self.means, self.covariances)
         of_x = _log_density(u, self.weights, *self._part(slice(None, self.dx)))
         of_y = _log_density(v, self.weights, *self._part(slice(self.dx, None)))
         return float((2 * joint - of_x - of_y).mean()) + self.view.log_jacobian(x, y)
-
-    def cross_entropy(self, x: Array, y: Array) -> float:
-        """Return how well it tells pairs from unpaired rows."""
-        return cross_entropy(self.left(x), self.right(y), self.components)
 
     def _part(self, columns: slice) -> tuple[Array, Array]:
         return self.means[:, columns], self.covariances[:, columns, columns]
@@ -165,26 +161,23 @@ class Mixture:
         yield from zip(self.weights.tolist(), self.means, precisions, strict=True)
 
 
-_LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
-
-
-def views(x: Array, y: Array, turned: Frames | None) -> list[View]:
-    """Return the views that mixtures of pairs x (n, dx), y (n, dy) may take."""
+def views(x: Array, y: Array, frames: Frames | None) -> list[View]:
+    """Return the candidate views of pairs x (n, dx), y (n, dy)."""
     plain = Frames()
     found = [
         View(plain, Robust.fit(x).linear(), Robust.fit(y).linear()),
         View(plain, SmoothRanks.fit(x), SmoothRanks.fit(y)),
     ]
-    if turned is not None:
-        scales = SmoothRanks.fit(turned.of_x(x)), SmoothRanks.fit(turned.of_y(y))
-        found.append(View(turned, *scales))
+    if frames is not None:
+        scales = SmoothRanks.fit(frames.of_x(x)), SmoothRanks.fit(frames.of_y(y))
+        found.append(View(frames, *scales))
     return found
 
 
 def mixture_on(
     view: View, x: Array, y: Array, components: int, few: bool = False
 ) -> Mixture | None:
-    """Return a mixture, or None where a component collapses; `few` takes a part of the rows."""
+    """Return a mixture, or None if a component collapses; `few` uses the first rows only."""
     rows = slice(_FEW) if few else slice(None)
     try:
         found = Mixture.fit(x[rows], y[rows], view, components)

@@ -1,14 +1,17 @@
-"""Columns by name or number, and their values as numbers or categories.
+"""Columns of a table: which ones a user means, and their values as numbers or categories.
 
-Values are worked on as series without a name. To polars a name may be a pattern: it takes a
-column called `*` or `^.*$` for all of them, even where a series does something to itself.
+Users choose columns by a list separated by commas. Each part is a name, a number counted from 0
+if no column has it as its name, or a pattern with the wildcards of file names (`gene_*`).
+
+Functions here work on polars series without a name. Polars reads some names as patterns: a column
+called `*` or `^.*$` would stand for all columns, even in an operation of a series on itself.
 """
 
 import csv
 import difflib
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
@@ -18,6 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import DataError, printable
+from ..source import Rows
 
 __all__ = [
     "Side",
@@ -33,11 +37,14 @@ __all__ = [
     "quote",
     "quote_for_shell",
     "resolve",
-    "split_groups",
     "unknown_name_error",
 ]
 
 Side: TypeAlias = NDArray[Any] | pl.DataFrame
+
+_WILDCARDS = "*?["
+_SHOWN = 12  # names in a message
+_COMPARED = 1000  # names that a misspelt one is compared with
 
 
 class Table(Protocol):
@@ -45,124 +52,108 @@ class Table(Protocol):
 
     @property
     def label(self) -> str:
-        """The path, fit for a message."""
+        """The path, for messages."""
 
     @property
     def names(self) -> list[str]:
         """The columns, all different."""
 
     @property
+    def text_columns(self) -> Sequence[str]:
+        """The columns that may hold text."""
+
+    @property
     def note(self) -> str:
-        """What else to say when a column is not found."""
+        """What a message adds when a column is not found; may be empty."""
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
-    def pick(
-        self,
-        groups: Sequence[list[str]],
-        categorical: Collection[str],
-        rows: NDArray[np.int64] | None = None,
-    ) -> list[Side]:
-        """Return one side (n, d) for each group of d columns, of some rows or of all."""
+    def pick(self, names: list[str], labels: Collection[str], rows: Rows | None = None) -> Side:
+        """Return d columns (n, d) of some rows or of all; those in `labels` as categories."""
 
-    def pieces(self, group: list[str], categorical: Collection[str]) -> Iterator[Side]:
-        """Yield columns of all rows, some rows at a time."""
+    def pieces(self, names: list[str], labels: Collection[str]) -> Iterator[Side]:
+        """Yield d columns of all rows, some rows at a time."""
 
 
 def choose_columns(
     table: Table, x: str | None, y: str | None, given: str | None, categorical: Sequence[str]
-) -> tuple[list[list[str]], set[str]]:
-    """Return the columns `x` and `y` of a table, `given` if there are any, and the categories."""
+) -> tuple[list[list[str]], frozenset[str]]:
+    """Return the columns of x, of y and, if chosen, of `given`; and the categorical columns."""
     if x is None or y is None:
         raise DataError(
-            f"{table.label}: say which columns are x and which are y with --x NAME --y NAME "
-            f"(several with commas); it has {format_names(table.names)}"
+            f"{table.label}: choose the columns of x and y with --x NAME --y NAME (separate "
+            f"several by commas); it has {format_names(table.names)}"
         )
-    groups = [find_columns(table, side) for side in (x, y, given) if side is not None]
-    _check_distinct(table, groups)
-    return groups, {resolve(table, name) for name in categorical}
-
-
-def find_columns(table: Table, side: str) -> list[str]:
-    """Return the columns in a list separated by commas, with the wildcards of file names."""
-    parts = _listed(table, side)
-    if side.strip() in table.names and any(is_missing(table, part) for part in parts):
+    sides = [find_columns(table, side) for side in (x, y, given) if side is not None]
+    both = sorted(set(sides[0]) & set(sides[1]))
+    if both:
         raise DataError(
-            f"{table.label}: a name that holds a comma goes in double quotes, and these in single "
-            f"ones: {quote_for_shell(side.strip())}"
+            f"{table.label}: column {quote(both[0])} is on both sides, so x and y share a copy of "
+            "it: remove it from x or from y"
         )
-    return [name for part in parts for name in _matching(table, part)]
+    repeated = [name for name, count in Counter(chain(*sides)).items() if count > 1]
+    if repeated:
+        raise DataError(f"{table.label}: column {quote(repeated[0])} is named twice: name it once")
+    return sides, frozenset(resolve(table, name) for name in categorical)
 
 
-def _matching(table: Table, part: str) -> list[str]:
-    """Return the columns that a pattern stands for, or the one that is called or numbered so."""
-    if part in table.names or not any(c in part for c in "*?["):
-        if is_missing(table, part):
-            raise _unknown_part(table, part)
-        return [resolve(table, part)]
-    found = [name for name in table.names if fnmatchcase(name, part)]
-    if not found:
+def find_columns(table: Table, chosen: str) -> list[str]:
+    """Return the columns in a list of names, numbers and patterns separated by commas."""
+    parts = parse_names(chosen)
+    if not parts or "" in parts:
         raise DataError(
-            f"{table.label}: no column is like {quote(part)}; it has {format_names(table.names)}"
+            f"{quote(chosen)} has an empty name between commas; {table.label} has "
+            f"{format_names(table.names)}"
         )
-    return found
+    if chosen.strip() in table.names and any(is_missing(table, part) for part in parts):
+        raise DataError(
+            f"{table.label}: put a name that contains a comma in double quotes, and those in "
+            f"single quotes: {quote_for_shell(chosen.strip())}"
+        )
+    return [name for part in parts for name in _matches(table, part)]
 
 
-def _unknown_part(table: Table, part: str) -> DataError:
-    """Return the error for what is no column; it may be a folder, which ends in a slash."""
-    folder = [f"the folder {printable(part)}/"] if os.path.isdir(part) else []
-    return unknown_name_error(
-        table.label, "column", part, table.names, table.note, quote_for_shell, folder
-    )
+def pairable_columns(
+    table: Table, x: str | None, y: str | None, categorical: Sequence[str], apart: Sequence[str]
+) -> tuple[pl.DataFrame, list[str], list[str] | None, list[str]]:
+    """Read columns of which any two may be paired.
 
+    Args:
+        table: The table.
+        x: Columns, as of `find_columns`; None for all that can be read as numbers or categories.
+        y: Columns to pair those with; None to pair the columns of x with each other.
+        categorical: Columns that hold categories.
+        apart: Columns that are in x only if named there.
 
-def quote_for_shell(name: str) -> str:
-    """Return a name as a shell and a list separated by commas take it."""
-    return quote(f'"{name}"' if "," in name else name)
+    Returns:
+        A frame, the names of x, those of y, and those that were skipped as unreadable.
+    """
+    labels = {resolve(table, name) for name in categorical}
+    excluded = {resolve(table, name) for name in apart}
+    candidates = [name for name in table.names if name not in excluded]
+    xs = candidates if x is None else find_columns(table, x)
+    ys = None if y is None else find_columns(table, y)
+    try:
+        frame = _frame(table, [*xs, *(ys or [])], labels)
+    except DataError:
+        xs = _readable(table, xs, labels) if x is None and _is_sound(table) else []
+        if not xs:
+            raise
+        frame = _frame(table, [*xs, *(ys or [])], labels)
+    used = set(frame.columns)
+    skipped = [name for name in candidates if name not in used] if x is None else []
+    return frame, xs, ys, skipped
 
 
 def parse_names(chosen: str) -> list[str]:
-    """Return the names in a list separated by commas; those in double quotes may hold some."""
+    """Return the names in a list separated by commas; names in double quotes may contain commas."""
     try:
         rows = list(csv.reader([chosen], skipinitialspace=True, strict=True))
-    except csv.Error as fault:
-        raise DataError(f"{quote(chosen)} is not a list of columns ({fault})") from fault
+    except csv.Error as error:
+        raise DataError(f"{quote(chosen)} is not a list of columns ({error})") from error
     return [name.strip() for row in rows for name in row]
-
-
-def _listed(table: Table, chosen: str) -> list[str]:
-    """Return the names in a list, of which none may be empty."""
-    names = parse_names(chosen)
-    if not names or "" in names:
-        raise DataError(
-            f"{quote(chosen)} names no column between two commas; {table.label} has "
-            f"{format_names(table.names)}"
-        )
-    return names
-
-
-def _check_distinct(table: Table, groups: list[list[str]]) -> None:
-    """Refuse a column that is chosen twice."""
-    x, y, *known = groups
-    both = sorted(set(x) & set(y))
-    twice = [name for name, count in Counter(chain(x, y, *known)).items() if count > 1]
-    if both:
-        raise DataError(
-            f"{table.label}: column {quote(both[0])} is on both sides, and a column tells "
-            "everything about itself: remove it from x or from y"
-        )
-    if twice:
-        raise DataError(f"{table.label}: column {quote(twice[0])} is named twice: name it once")
-
-
-def _position(table: Table, name: str) -> int | None:
-    """Return where the column called or numbered `name` is."""
-    if name in table.names:
-        return table.names.index(name)
-    number = int(name) if name.isascii() and name.isdecimal() and len(name) < 10 else None
-    return number if number is not None and number < len(table.names) else None
 
 
 def is_missing(table: Table, name: str) -> bool:
@@ -171,7 +162,7 @@ def is_missing(table: Table, name: str) -> bool:
 
 
 def resolve(table: Table, name: str) -> str:
-    """Return the name of the column called or, if there is none, numbered `name`."""
+    """Return the column with the name `name` or, if there is none, with that number."""
     position = _position(table, name)
     if position is None:
         raise unknown_name_error(table.label, "column", name, table.names, table.note)
@@ -179,8 +170,13 @@ def resolve(table: Table, name: str) -> str:
 
 
 def quote(name: object) -> str:
-    """Return a name in quotes, fit for a message."""
+    """Return a name in quotes, for messages."""
     return f"'{printable(name)}'"
+
+
+def quote_for_shell(name: str) -> str:
+    """Return a name as to be typed in a shell, in a list separated by commas."""
+    return quote(f'"{name}"' if "," in name else name)
 
 
 def unknown_name_error(
@@ -192,34 +188,34 @@ def unknown_name_error(
     show: Callable[[str], str] = quote,
     others: Sequence[str] = (),
 ) -> DataError:
-    """Return the error for a name that is not there, with those that are.
+    """Return the error for an unknown name, with similar and existing ones.
 
     Args:
-        label: Where it is not.
-        kind: What it would be.
-        name: What was asked for.
-        names: What there is.
-        note: What else to say.
-        show: How a name is to be typed.
-        others: What else may have been meant.
+        label: The file, for messages.
+        kind: What the name was to be: column, array.
+        name: The unknown name.
+        names: The existing names.
+        note: What the message adds at its end.
+        show: How a suggested name is written.
+        others: Further suggestions.
     """
-    alike = {known.casefold(): known for known in names[:1000] if len(known) <= 100}
-    close = difflib.get_close_matches(name.casefold()[:100], alike, n=3)
-    meant = " or ".join([*(show(alike[key]) for key in close), *others])
-    question = f", did you mean {meant}?" if meant else ":"
+    similar = {known.casefold(): known for known in names[:_COMPARED] if len(known) <= 100}
+    close = difflib.get_close_matches(name.casefold()[:100], similar, n=3)
+    suggested = " or ".join([*(show(similar[key]) for key in close), *others])
+    question = f", did you mean {suggested}?" if suggested else ":"
     return DataError(
         f"{label} has no {kind} {quote(name)}{question} it has {format_names(names)}{note}"
     )
 
 
 def format_names(names: Sequence[str]) -> str:
-    """Return the first dozen names and how many there are."""
-    shown = ", ".join(printable(name) for name in names[:12])
-    return shown if len(names) <= 12 else f"{shown}, … ({len(names)} in all)"
+    """Return the first names and, if there are more, their number."""
+    shown = ", ".join(printable(name) for name in names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown}, … ({len(names)} in all)"
 
 
 def categories(column: pl.Series) -> pl.Series:
-    """Return the values as an Enum of the sorted different values; NaN is null."""
+    """Return the values as an Enum of the sorted distinct values; NaN becomes null."""
     if column.dtype.is_float():
         column = column.fill_nan(None)
     text = column.cast(pl.String)
@@ -227,66 +223,56 @@ def categories(column: pl.Series) -> pl.Series:
 
 
 def floats(column: pl.Series) -> pl.Series:
-    """Return numbers and booleans as Float64; null is NaN."""
+    """Return numbers and booleans as Float64; null becomes NaN."""
     return column.cast(pl.Float64).fill_null(float("nan"))
 
 
-def split_groups(columns: Mapping[str, pl.Series], groups: Sequence[list[str]]) -> list[Side]:
-    """Return the columns of each group as a frame, so that messages can name them."""
-    return [pl.DataFrame({name: columns[name] for name in group}) for group in groups]
+def _matches(table: Table, part: str) -> list[str]:
+    """Return the columns that match a pattern, or the one with that name or number."""
+    if part in table.names or not any(c in part for c in _WILDCARDS):
+        if is_missing(table, part):
+            # A folder beside the table is given with a slash at its end.
+            folder = [f"the folder {printable(part)}/"] if os.path.isdir(part) else []
+            raise unknown_name_error(
+                table.label, "column", part, table.names, table.note, quote_for_shell, folder
+            )
+        return [resolve(table, part)]
+    found = [name for name in table.names if fnmatchcase(name, part)]
+    if not found:
+        raise DataError(
+            f"{table.label}: no column matches {quote(part)}; it has {format_names(table.names)}"
+        )
+    return found
 
 
-def pairable_columns(
-    table: Table,
-    x: str | None,
-    y: str | None,
-    categorical: Sequence[str],
-    apart: Sequence[str],
-) -> tuple[pl.DataFrame, list[str], list[str] | None, list[str]]:
-    """Return a frame, the names of x and y, and those that nobody named and cannot be read.
-
-    Args:
-        table: Where columns are.
-        x: Columns, separated by commas, with the wildcards of file names; all that can be read as
-            numbers or labels if None.
-        y: Columns to pair those with; `None` for each other.
-        categorical: Columns that hold labels rather than quantities.
-        apart: Columns that are no side unless named.
-    """
-    labels = {resolve(table, name) for name in categorical}
-    own = {resolve(table, name) for name in apart}
-    xs = [name for name in table.names if name not in own] if x is None else find_columns(table, x)
-    ys = None if y is None else find_columns(table, y)
-    try:
-        frame = _frame(table, [*xs, *(ys or [])], labels)
-    except DataError:
-        xs = _readable(table, xs, labels) if x is None and _is_sound(table) else []
-        if not xs:
-            raise
-        frame = _frame(table, [*xs, *(ys or [])], labels)
-    left_out = [n for n in table.names if n not in {*frame.columns, *own}] if x is None else []
-    return frame, xs, ys, left_out
+def _position(table: Table, name: str) -> int | None:
+    """Return the position of the column with that name or number."""
+    if name in table.names:
+        return table.names.index(name)
+    number = int(name) if name.isascii() and name.isdecimal() and len(name) < 10 else None
+    return number if number is not None and number < len(table.names) else None
 
 
 def _frame(table: Table, names: Sequence[str], labels: set[str]) -> pl.DataFrame:
-    wanted = list(dict.fromkeys(names))
-    (side,) = table.pick([wanted], labels)
-    return pl.DataFrame(side, schema=wanted) if isinstance(side, np.ndarray) else side
+    """Return columns as a frame, each once."""
+    distinct = list(dict.fromkeys(names))
+    side = table.pick(distinct, labels)
+    return pl.DataFrame(side, schema=distinct) if isinstance(side, np.ndarray) else side
 
 
 def _is_sound(table: Table) -> bool:
-    """Tell whether a table can be read at all: anything can be read as labels."""
+    """Return whether a table can be read at all: as categories, any column can."""
     try:
-        table.pick([table.names[:1]], set(table.names[:1]))
+        table.pick(table.names[:1], set(table.names[:1]))
     except DataError:
         return False
     return True
 
 
 def _readable(table: Table, names: list[str], labels: set[str]) -> list[str]:
-    """Return the columns that can be read: of many in few readings, if few of them cannot."""
+    """Return the readable columns by bisection: few reads if few columns are unreadable."""
     try:
-        table.pick([names], labels)
+        table.pick(names, labels)
     except DataError:
         half = len(names) // 2
         parts = (names[:half], names[half:]) if half else ()

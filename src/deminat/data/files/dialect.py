@@ -1,41 +1,33 @@
-"""The dialect of a text table, found by looking: encoding, separator, header, decimal sign."""
+r"""The dialect of a text table, guessed from its first lines.
 
-from __future__ import annotations
+Text is decoded by its byte order mark, UTF-8 without one, and every line end becomes `\n`. The
+dialect is the separator, the names of the columns, and whether there is a header.
+"""
 
 import codecs
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
+from typing import Self
+
+import numpy as np
 
 from ...errors import DataError
+from .columns import format_names
 from .guards import show_path
 
-__all__ = [
-    "DOT_NUMBER",
-    "NA_WORDS",
-    "check_comment",
-    "encoding_of",
-    "first_record",
-    "has_header",
-    "head",
-    "no_text",
-    "plain_text",
-    "refuse_binary",
-    "rows_of",
-    "separator_of",
-    "squeeze",
-]
+__all__ = ["NA_WORDS", "Dialect", "decoded", "empty_error", "separator_of", "squeeze"]
 
 NA_WORDS = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"),
     *("#N/A", "#NA", "<NA>", ".", "?", "-"),  # of spreadsheets, pandas, statistics packages
 )
-DOT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?", re.A)
-
-# The mark of UTF-32-LE begins with that of UTF-16-LE, so the longer ones come first.
+# Byte order marks. That of UTF-32-LE begins with that of UTF-16-LE, so it comes first.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32-le",
     codecs.BOM_UTF32_BE: "utf-32-be",
@@ -45,58 +37,185 @@ _MARKS = {
 }
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|infinity)", re.I | re.A)
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", re.A)
+_DOT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?", re.A)
 _SAMPLE_BYTES = 1 << 20
 _SAMPLE_LINES = 200
+_NO_HEADER = " (there is no header: the first row is all numbers, so columns go by number)"
 
 
-def plain_text(path: Path) -> bytes:
-    r"""Return the text of a file as UTF-8 without mark, with `\n` between lines and none after."""
-    data = _utf8(path.read_bytes(), path)
-    refuse_binary(data, path)
-    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").rstrip(b"\n ")
-    if not data:
-        raise DataError(f"{show_path(path)} is empty: give a file with rows")
-    return data
+@dataclass(frozen=True)
+class Dialect:
+    """The form of a text table.
 
+    Attributes:
+        label: The path, for messages.
+        names: The columns, all different.
+        separator: One character between fields.
+        quotes: Whether there are any quotes.
+        header: The number of lines of the header; 0 if there is none.
+        dots: Whether the first lines contain a decimal point.
+    """
 
-def refuse_binary(data: bytes, path: Path) -> None:
-    """Refuse what no text holds."""
-    if b"\0" in data:
-        raise DataError(
-            f"{show_path(path)} is binary, or UTF-16 without a byte order mark: save it as UTF-8 "
-            "text"
+    label: str
+    names: list[str]
+    separator: str
+    quotes: bool
+    header: int
+    dots: bool
+
+    @classmethod
+    def guess(cls, label: str, data: bytes, separator: str, quotes: bool) -> Self:
+        """Return the dialect of a text, or of its beginning."""
+        first, lines = _first_record(data, separator)
+        if not first:
+            raise DataError(f"{label}: line 1 is blank: begin with the header or the first row")
+        sample = _sample_rows(_sample_lines(data), separator)
+        _check_comment(label, first, sample[1:])
+        header = lines if _has_header(first, sample[1:], separator) else 0
+        # Pandas' names for columns without one.
+        named = [name or f"Unnamed: {number}" for number, name in enumerate(first)]
+        names = named if header else [str(number) for number in range(len(first))]
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            shown = format_names(repeated)
+            raise DataError(f"{label} has several columns called {shown}: give each its own name")
+        body = sample[bool(header) :]
+        dots = any(_DOT_NUMBER.fullmatch(field.strip()) for row in body for field in row)
+        return cls(label, names, separator, quotes, header, dots)
+
+    @property
+    def note(self) -> str:
+        """What a message adds when a column is not found."""
+        return "" if self.header else _NO_HEADER
+
+    def number_columns(self, lines: bytes | memoryview) -> bytes:
+        """Return lines below a header 0, 1, 2, ... of as many numbers as there are columns.
+
+        Polars decompresses a text that begins like a compressed file, and `x^` is enough for that.
+        """
+        numbers = self.separator.join(str(number) for number in range(len(self.names)))
+        return b"".join([numbers.encode(), b"\n", lines])
+
+    def records(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        """Yield the fields of each record below the header; refuse too many or too few."""
+        spaces = self.separator == " "
+        reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=spaces, strict=True)
+        try:
+            for row in reader:
+                fields = row or [""]
+                if len(fields) != len(self.names):
+                    raise self._width_error(reader.line_num, len(fields))
+                if reader.line_num > self.header:
+                    yield fields
+        except csv.Error as error:
+            raise DataError(
+                f"{self.label}: line {reader.line_num} cannot be divided into fields ({error}): "
+                "check that all quotes are closed"
+            ) from error
+
+    def check_regular(self, data: bytes, lines_above: int = 0) -> None:
+        """Refuse lines without quotes that have too many or too few fields.
+
+        With all other bytes removed, regular lines repeat one pattern of separators.
+        """
+        mark, width = self.separator.encode(), len(self.names)
+        found = data.translate(None, bytes(set(range(256)) - {10, *mark})) + b"\n"
+        expected = (mark * (width - 1) + b"\n") * found.count(b"\n")
+        if found == expected:
+            return
+        common = min(len(found), len(expected))
+        differ = np.frombuffer(found, "u1", common) != np.frombuffer(expected, "u1", common)
+        line = int(differ.argmax()) // width
+        fields = data.split(b"\n", line + 1)[line].count(mark) + 1
+        raise self._width_error(lines_above + line + 1, fields)
+
+    def _width_error(self, line: int, fields: int) -> DataError:
+        """Return the error for a line with too many or too few fields."""
+        has = "is blank or has 1 field" if fields == 1 else f"has {fields} fields"
+        return DataError(
+            f"{self.label}: line {line} {has} where the first line has {len(self.names)}: correct "
+            "it (a field that contains the separator needs double quotes)"
         )
 
+    def no_rows_error(self) -> DataError:
+        """Return the error for a table that ends after its header."""
+        names = format_names(self.names)
+        return DataError(f"{self.label} has a header ({names}) and no rows: nothing to read")
 
-def _utf8(data: bytes, path: Path) -> bytes:
-    """Return text in any encoding that says what it is as UTF-8."""
-    encoding, mark = encoding_of(data)
-    data = data.removeprefix(mark)
-    if encoding == "utf-8" and data.isascii():
+
+def decoded(path: Path, block: int) -> Iterator[bytes]:
+    r"""Yield text as UTF-8 without a byte order mark, with `\n` at line ends.
+
+    Args:
+        path: The file.
+        block: The number of bytes to decode at a time.
+    """
+    with path.open("rb") as stream:
+        start = stream.read(4)
+        mark = next((mark for mark in _MARKS if start.startswith(mark)), b"")
+        encoding, position = _MARKS.get(mark, "utf-8"), len(mark)
+        stream.seek(position)
+        decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(), True)
+        while True:
+            chunk = stream.read(block)
+            pending = decoder.getstate()[0]
+            try:
+                text = decoder.decode(chunk, final=not chunk).encode()
+            except UnicodeError as error:
+                at = getattr(error, "start", 0)
+                raise DataError(
+                    f"{show_path(path)} is not {encoding.upper()} text (byte "
+                    f"{(pending + chunk)[at]:#04x} at position {position - len(pending) + at}): "
+                    "save it as UTF-8, e.g. iconv -f latin1 -t utf-8"
+                ) from error
+            if b"\0" in text:
+                raise DataError(
+                    f"{show_path(path)} is binary, or UTF-16 without a byte order mark: save it as "
+                    "UTF-8 text"
+                )
+            position += len(chunk)
+            yield text
+            if not chunk:
+                return
+
+
+def empty_error(path: Path) -> DataError:
+    """Return the error for a file without text."""
+    return DataError(f"{show_path(path)} is empty: give a file with rows")
+
+
+def separator_of(data: bytes) -> str:
+    """Return the separator; a comma if there is a single column.
+
+    Separators that give all rows the same number of fields come first, then those that turn more
+    of the fields into numbers. Since text is full of spaces, they count only if they make all
+    fields numbers or nothing else separates anything. Comments above a table are ignored.
+    """
+    lines = _sample_lines(data)
+    lines = list(dropwhile(_is_comment, lines)) or lines
+    tables = {mark: _sample_rows(lines, mark) for mark in "\t;|, "}
+    spaced = tables.pop(" ")
+    tables = {mark: rows for mark, rows in tables.items() if any(len(row) > 1 for row in rows)}
+    regular = {
+        mark: _share_numeric(rows, mark) for mark, rows in tables.items() if _is_regular(rows)
+    }
+    if _is_regular(spaced) and (not tables or _share_numeric(spaced, " ") == 1):
+        regular[" "] = _share_numeric(spaced, " ")
+    if regular:
+        return max(regular, key=lambda mark: regular[mark])
+    return max(tables, key=lambda mark: _agreement(tables[mark]), default=",")
+
+
+def squeeze(data: bytes, separator: str, quotes: bool) -> bytes:
+    """Return lines separated by spaces without outer and, if there are no quotes, repeated ones."""
+    if separator != " ":
         return data
-    try:
-        text = data.decode(encoding)
-        return data if encoding == "utf-8" else text.encode()
-    except UnicodeError as fault:
-        at = getattr(fault, "start", 0)
-        raise no_text(path, encoding, data[at], at + len(mark)) from fault
+    if not quotes:
+        data = re.sub(rb" +", b" ", data)
+    return b"\n".join(line.strip(b" ") for line in data.split(b"\n"))
 
 
-def encoding_of(data: bytes) -> tuple[str, bytes]:
-    """Return the encoding that a text says it has, and the mark that says so."""
-    mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
-    return _MARKS.get(mark, "utf-8"), mark
-
-
-def no_text(path: Path, encoding: str, byte: int, position: int) -> DataError:
-    """Return the error for a byte that is no text."""
-    return DataError(
-        f"{show_path(path)} is not {encoding.upper()} text (byte {byte:#04x} at position "
-        f"{position}): save it as UTF-8, e.g. iconv -f latin1 -t utf-8"
-    )
-
-
-def head(data: bytes) -> list[str]:
+def _sample_lines(data: bytes) -> list[str]:
     """Return the first lines, enough to judge by."""
     lines = data[:_SAMPLE_BYTES].decode("utf-8", "ignore").split("\n")
     if len(data) > _SAMPLE_BYTES and len(lines) > 1:
@@ -104,45 +223,25 @@ def head(data: bytes) -> list[str]:
     return lines[:_SAMPLE_LINES]
 
 
-def rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Return the fields of each record; none if there can be no such fields."""
+def _sample_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
+    """Return the fields of each record; none if the lines cannot be divided so."""
     spaces = separator == " "
     texts = (line.strip(" ") if spaces else line for line in lines)
     try:
         rows = list(csv.reader(texts, delimiter=separator, skipinitialspace=spaces))
     except csv.Error:
         return []
-    # A quoted field may run on beyond the sample.
-    cut = len(rows) > 20 and any('"' in line for line in lines)
-    return rows[:-1] if cut else rows
-
-
-def separator_of(lines: Sequence[str]) -> str:
-    """Return the separator; a comma if there is a single column.
-
-    One that gives all rows the same number of fields beats one that does not, then one that
-    makes more of the fields numbers. Spaces count only if they make all fields numbers or
-    if nothing else separates anything: text is full of them. So are comments above a table,
-    which have no say.
-    """
-    lines = list(dropwhile(_is_comment, lines)) or lines
-    tables = {mark: rows_of(lines, mark) for mark in "\t;|, "}
-    spaced = tables.pop(" ")
-    tables = {mark: rows for mark, rows in tables.items() if any(len(row) > 1 for row in rows)}
-    regular = {mark: _share_numeric(rows, mark) for mark, rows in tables.items() if _regular(rows)}
-    if _regular(spaced) and (not tables or _share_numeric(spaced, " ") == 1):
-        regular[" "] = _share_numeric(spaced, " ")
-    if regular:
-        return max(regular, key=lambda mark: regular[mark])
-    return max(tables, key=lambda mark: _agreement(tables[mark]), default=",")
+    # A quoted field may continue beyond the sample.
+    is_cut = len(rows) > 20 and any('"' in line for line in lines)
+    return rows[:-1] if is_cut else rows
 
 
 def _is_comment(line: str) -> bool:
     return line.startswith("#")
 
 
-def check_comment(label: str, first: Sequence[str], below: Sequence[Sequence[str]]) -> None:
-    """Refuse a comment above a table, which is known by its sign and its number of fields."""
+def _check_comment(label: str, first: Sequence[str], below: Sequence[Sequence[str]]) -> None:
+    """Refuse a comment above a table: a line with "#" and another number of fields."""
     row = next((row for row in below if row and not _is_comment(row[0])), first)
     if _is_comment(first[0]) and len(first) != len(row):
         has = "1 field" if len(first) == 1 else f"{len(first)} fields"
@@ -152,20 +251,20 @@ def check_comment(label: str, first: Sequence[str], below: Sequence[Sequence[str
         )
 
 
-def _regular(rows: list[list[str]]) -> bool:
+def _is_regular(rows: list[list[str]]) -> bool:
     """Return whether all rows have the same number of fields, and more than one."""
     widths = {len(row) for row in rows}
     return len(widths) == 1 and widths.pop() > 1
 
 
 def _agreement(rows: list[list[str]]) -> int:
-    """Return how many rows have the commonest number of fields above one."""
+    """Return how many rows have the most frequent number of fields above one."""
     widths = [len(row) for row in rows if len(row) > 1]
     return max(widths.count(width) for width in set(widths))
 
 
 def _share_numeric(rows: list[list[str]], separator: str) -> float:
-    """Return the share of fields that are numbers, the first row aside."""
+    """Return the share of numbers among the fields below the first row."""
     fields = [field.strip() for row in rows[1:] or rows for field in row]
     numbers = [field for field in fields if _is_number(field, separator) or field in NA_WORDS]
     return len(numbers) / len(fields)
@@ -173,13 +272,12 @@ def _share_numeric(rows: list[list[str]], separator: str) -> float:
 
 def _is_number(field: str, separator: str) -> bool:
     """Return whether a field is a number, with a decimal comma unless commas separate."""
-    if _NUMBER.fullmatch(field):
-        return True
-    return separator != "," and bool(_COMMA_NUMBER.fullmatch(field))
+    comma = separator != "," and _COMMA_NUMBER.fullmatch(field)
+    return bool(_NUMBER.fullmatch(field) or comma)
 
 
-def has_header(first: Sequence[str], below: Sequence[Sequence[str]], separator: str) -> bool:
-    """Return whether the first row holds names: not all numbers, or numbers as pandas writes."""
+def _has_header(first: Sequence[str], below: Sequence[Sequence[str]], separator: str) -> bool:
+    """Return whether the first row is a header: not all numbers, or numbers as pandas writes."""
     numbers = [_is_number(field, separator) for field in first]
     plain = all(number or field in NA_WORDS for number, field in zip(numbers, first, strict=True))
     if not plain or not any(numbers):
@@ -188,7 +286,7 @@ def has_header(first: Sequence[str], below: Sequence[Sequence[str]], separator: 
 
 
 def _counts_columns(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first row is 0, 1, 2, ...; if it is just 0, 1, that may be data."""
+    """Return whether the first row is 0, 1, 2, ...; just 0, 1 may be data."""
     if len(first) < 2 or list(first) != [str(number) for number in range(len(first))]:
         return False
     return len(first) > 2 or not all(_all_integers(row) for row in below)
@@ -206,15 +304,8 @@ def _all_integers(fields: Sequence[str]) -> bool:
     return all(field.strip().lstrip("+-").isdecimal() for field in fields)
 
 
-def squeeze(data: bytes, quoted: bool) -> bytes:
-    """Return lines without outer spaces and, unless quotes may protect some, without doubles."""
-    if not quoted:
-        data = re.sub(rb" +", b" ", data)
-    return b"\n".join(line.strip(b" ") for line in data.split(b"\n"))
-
-
-def first_record(data: bytes, separator: str) -> tuple[list[str], int]:
-    """Return the fields of the first record and how many lines it takes."""
+def _first_record(data: bytes, separator: str) -> tuple[list[str], int]:
+    """Return the fields of the first record and its number of lines."""
     lines = io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="\n")
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=separator == " ")
     first = next(reader)

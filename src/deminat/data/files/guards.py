@@ -1,6 +1,4 @@
-"""What is asked of any file before it is trusted."""
-
-from __future__ import annotations
+"""Checks of any file before it is trusted."""
 
 import os
 import stat
@@ -17,13 +15,13 @@ __all__ = ["DEFLATE_AT_MOST", "PathLike", "check_memory", "check_readable", "par
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-# A byte of zip or gzip becomes at most so many: deflate codes at most 258 bytes in two bits.
+# Largest expansion of a byte by zip or gzip: deflate codes at most 258 bytes in two bits.
 DEFLATE_AT_MOST = 1032
-_LESS = "choose fewer columns, or save x and y as two .npy files"
+_SAVE_MEMORY = "choose fewer columns, or save x and y as two .npy files"
 
 
 def show_path(path: PathLike) -> str:
-    """Return `path` fit for a message."""
+    """Return `path` for messages."""
     return printable(path, 200)
 
 
@@ -35,33 +33,33 @@ def check_readable(path: Path) -> Path:
             path.open("rb").close()
     except FileNotFoundError:
         raise DataError(f"{show_path(path)} does not exist: check the path") from None
-    except (OSError, ValueError) as fault:
-        raise DataError(f"{show_path(path)} cannot be opened ({printable(fault, 200)})") from fault
+    except (OSError, ValueError) as error:
+        raise DataError(f"{show_path(path)} cannot be opened ({printable(error, 200)})") from error
     if not stat.S_ISREG(mode):
-        what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
-        raise DataError(f"{show_path(path)} is {what}: give the path of a file")
+        kind = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
+        raise DataError(f"{show_path(path)} is {kind}: give the path of a file")
     return path
 
 
 @contextmanager
 def parsing(path: PathLike, kind: str) -> Iterator[None]:
-    """Turn whatever a parser makes of bytes it does not understand into a `DataError`.
+    """Turn any error of a parser into a `DataError`.
 
-    Parsers of malformed input raise nearly anything: a list of types would be a guess.
+    Parsers of malformed input raise nearly anything, so no list of types would be complete.
     """
     try:
         yield
     except DataError:
         raise
-    except (Exception, PanicException) as fault:
-        why = printable(fault) or type(fault).__name__
+    except (Exception, PanicException) as error:
+        why = printable(error) or type(error).__name__
         raise DataError(
             f"{show_path(path)} cannot be read as {kind} ({why}): it may be damaged; write it again"
-        ) from fault
+        ) from error
 
 
 def available_memory() -> int | None:
-    """Return the bytes of memory that can be had now, or None if the system does not say."""
+    """Return the bytes of memory available now, or None if the system does not say."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
@@ -70,20 +68,19 @@ def available_memory() -> int | None:
         return _all_memory()
 
 
+def check_memory(path: PathLike, needed: int, advice: str = _SAVE_MEMORY) -> None:
+    """Refuse a file that needs more bytes of memory than are available."""
+    available = available_memory()
+    if available is not None and needed > available:
+        raise DataError(
+            f"{show_path(path)} needs about {needed / 1e9:.3g} GB of memory and "
+            f"{available / 1e9:.3g} GB are available: {advice}"
+        )
+
+
 def _all_memory() -> int | None:
-    """Return the bytes of memory of the machine, or None."""
+    """Return the bytes of memory of the machine, or None if the system does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
-
-
-def check_memory(path: PathLike, needed: int, advice: str = _LESS) -> None:
-    """Refuse what needs more bytes of memory than there are, and say what to do."""
-    there = available_memory()
-    if there is not None and needed > there:
-        raise DataError(
-            f"{show_path(path)} needs about {needed / 1e9:.3g} GB of memory and {there / 1e9:.3g} "
-            "GB "
-            f"can be had: {advice}"
-        )

@@ -1,12 +1,10 @@
 """HDF5: datasets of numbers, by their path in the file. h5py is an extra: `deminat[io]`.
 
-A dataset is read only if it is a plain array of numbers that is in this file: links to other files
-could name any file, and values that are not numbers could be large or odd. How much memory it needs
-is known from its shape before a value is read; rows that are drawn from a long one are read a few
+A dataset is read only if it is a plain array of numbers stored in this file: a link to another
+file could name any file, and values other than numbers could have any size. The memory that it
+needs follows from its shape, before a value is read. Selected rows of a long dataset are read a few
 chunks at a time.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,27 +16,39 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ..arrays import BLOCK
+from ..source import Rows
 from .columns import quote
 from .guards import check_memory, parsing, show_path
 
-__all__ = ["Hdf5Archive", "open_hdf5"]
+__all__ = ["open_hdf5"]
 
-_NUMBERS = "biuf"
-_DEEPEST = 32  # groups within groups
+_NUMERIC_KINDS = "biuf"
+_MAX_DEPTH = 32  # groups within groups
+
+
+@contextmanager
+def open_hdf5(path: Path) -> "Iterator[Hdf5Archive]":
+    """Open an HDF5 file."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise DataError("HDF5 needs h5py: pip install 'deminat[io]'") from error
+    with parsing(path, "HDF5"), h5py.File(path, "r") as file:
+        yield Hdf5Archive(file, path)
 
 
 class Hdf5Archive:
-    """The datasets of an open HDF5 file, called by their paths: spikes, session/velocity."""
+    """The datasets of an open HDF5 file, named by their paths: spikes, session/velocity."""
 
     def __init__(self, file: Any, path: Path):
         self._file, self._path = file, path
         self.names = list(_datasets(file, ""))
 
     def check(self, name: str) -> None:
-        """Refuse what is no array of numbers in this file."""
+        """Refuse a dataset that is not an array of numbers in this file."""
         dataset = self._file[name]
         where = f"{show_path(self._path)}: array {quote(name)}"
-        if dataset.dtype.kind not in _NUMBERS or dataset.dtype.itemsize > 16:
+        if dataset.dtype.kind not in _NUMERIC_KINDS or dataset.dtype.itemsize > 16:
             raise DataError(f"{where} holds {dataset.dtype}, not numbers: choose another")
         if not dataset.shape or 0 in dataset.shape:
             raise DataError(f"{where} has shape {dataset.shape}: an array needs rows")
@@ -49,22 +59,22 @@ class Hdf5Archive:
         """Return the shape of a dataset."""
         return tuple(self._file[name].shape)
 
-    def load(self, name: str, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
-        """Return a dataset by its name, or some of its rows, in rising order."""
+    def load(self, name: str, rows: Rows | None = None) -> NDArray[Any]:
+        """Return a dataset, or some of its rows in rising order."""
         self.check(name)
         dataset = self._file[name]
         if rows is None:
             check_memory(self._path, dataset.nbytes)
             return np.asarray(dataset[...])
-        a_row = max(1, dataset.nbytes // len(dataset))
-        check_memory(self._path, len(rows) * a_row)
-        return _some(dataset, rows, max(1, BLOCK // a_row))
+        row_bytes = max(1, dataset.nbytes // len(dataset))
+        check_memory(self._path, len(rows) * row_bytes)
+        return _load_rows(dataset, rows, max(1, BLOCK // row_bytes))
 
 
-def _some(dataset: Any, rows: NDArray[np.int64], step: int) -> NDArray[Any]:
-    """Return some rows of a dataset, of which no more than a few chunks are read at a time."""
+def _load_rows(dataset: Any, rows: Rows, step: int) -> NDArray[Any]:
+    """Return some rows of a dataset, of which about `step` are in memory at a time."""
     chunk = dataset.chunks[0] if dataset.chunks else 1
-    step = chunk * max(1, step // chunk)  # a chunk is unpacked as a whole, and should be so once
+    step = chunk * max(1, step // chunk)  # chunks are decompressed whole: each only once
     found = np.empty((len(rows), *dataset.shape[1:]), dataset.dtype)
     blocks = rows // step
     for block in np.unique(blocks):
@@ -74,28 +84,17 @@ def _some(dataset: Any, rows: NDArray[np.int64], step: int) -> NDArray[Any]:
     return found
 
 
-@contextmanager
-def open_hdf5(path: Path) -> Iterator[Hdf5Archive]:
-    """Open an HDF5 file."""
-    try:
-        import h5py
-    except ImportError as error:
-        raise DataError("HDF5 needs h5py: pip install 'deminat[io]'") from error
-    with parsing(path, "HDF5"), h5py.File(path, "r") as file:
-        yield Hdf5Archive(file, path)
-
-
-def _datasets(group: Any, above: str, depth: int = 0) -> Iterator[str]:
-    """Yield the paths of datasets that are in this file, not of those that it links to."""
+def _datasets(group: Any, parent: str, depth: int = 0) -> Iterator[str]:
+    """Yield the paths of the datasets in this file; links are not followed."""
     import h5py
 
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return
     for name in group:
         if not isinstance(group.get(name, getlink=True), h5py.HardLink):
             continue
-        inside = group[name]
-        if isinstance(inside, h5py.Dataset):
-            yield above + name
-        elif isinstance(inside, h5py.Group):
-            yield from _datasets(inside, f"{above}{name}/", depth + 1)
+        member = group[name]
+        if isinstance(member, h5py.Dataset):
+            yield parent + name
+        elif isinstance(member, h5py.Group):
+            yield from _datasets(member, f"{parent}{name}/", depth + 1)

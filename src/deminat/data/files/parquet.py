@@ -1,140 +1,31 @@
-"""Parquet: the schema and the number of rows first, then only the chosen columns.
+"""Parquet: the schema and the number of rows are read first, then only the chosen columns.
 
-Of a table from which rows are drawn, the file is read in slices, so that of what is not drawn no
-more is in memory than a slice, or the row groups that it touches.
+Selected rows are read slice by slice, so that no more than a slice, or the row groups that it
+touches, is in memory besides them.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ...errors import DataError
-from .columns import Side, categories, floats, quote, quote_for_shell, split_groups
+from ..source import Rows
+from .columns import Side, categories, floats, quote, quote_for_shell
 from .guards import check_memory, parsing, show_path
 
-__all__ = ["ParquetTable", "open_parquet"]
+__all__ = ["open_parquet"]
 
-# A value in memory: as read, as Float64, and in the array that is returned.
-_BYTES_PER_VALUE = 24
-_SLICE = 1 << 20  # values
-_LEAST = 1 << 16  # rows of a slice
-
-
-@dataclass(frozen=True)
-class ParquetTable:
-    """A Parquet file whose schema and number of rows are known and whose values are not read."""
-
-    path: Path
-    label: str
-    names: list[str]
-    schema: dict[str, pl.DataType]
-    rows: int
-    note: str = ""
-
-    def pick(
-        self,
-        groups: Sequence[list[str]],
-        categorical: Collection[str],
-        rows: NDArray[np.int64] | None = None,
-    ) -> list[Side]:
-        """Return one side for each group of columns."""
-        wanted = {name for group in groups for name in group}
-        labels = self._labels(wanted, categorical)
-        check_memory(
-            self.path, (self.rows if rows is None else len(rows)) * len(wanted) * _BYTES_PER_VALUE
-        )
-        with parsing(self.path, "Parquet"):
-            frame = self._all(wanted) if rows is None else self._some(wanted, rows)
-            return split_groups(self._values(frame, labels, rows), groups)
-
-    def pieces(self, group: list[str], categorical: Collection[str]) -> Iterator[Side]:
-        """Yield columns of all rows, a slice at a time."""
-        labels = self._labels(set(group), categorical)
-        with parsing(self.path, "Parquet"):
-            for start, frame in self._slices(set(group)):
-                numbers = np.arange(start, start + frame.height)
-                yield split_groups(self._values(frame, labels, numbers), [group])[0]
-
-    def _labels(self, wanted: set[str], categorical: Collection[str]) -> set[str]:
-        """Return which columns are categories; refuse those that are of no use."""
-        labels = {name for name in wanted if name in categorical or _is_label(self.schema[name])}
-        for name in wanted:
-            self._check_type(name, name in labels)
-        return labels
-
-    def _all(self, wanted: set[str]) -> pl.DataFrame:
-        # By number: a column called ^.*$ would be taken for a pattern.
-        numbers = [number for number, name in enumerate(self.names) if name in wanted]
-        frame = pl.read_parquet(self.path.absolute(), columns=numbers, glob=False)
-        self._check_height(frame.height)
-        return frame
-
-    def _some(self, wanted: set[str], rows: NDArray[np.int64]) -> pl.DataFrame:
-        """Return the rows that were drawn."""
-        frames, end = [], 0
-        for start, frame in self._slices(wanted):
-            end = start + frame.height
-            first, last = np.searchsorted(rows, [start, end])
-            frames.append(frame[rows[first:last] - start])
-        self._check_height(end)
-        return pl.concat(frames)
-
-    def _slices(self, wanted: set[str]) -> Iterator[tuple[int, pl.DataFrame]]:
-        """Yield the rows of a file, some at a time, with the number of the first."""
-        some = pl.scan_parquet(self.path.absolute(), glob=False).select(
-            pl.nth([number for number, name in enumerate(self.names) if name in wanted])
-        )
-        step = max(_LEAST, _SLICE // len(wanted))
-        for start in range(0, self.rows, step):
-            yield start, some.slice(start, step).collect()
-
-    def _check_height(self, height: int) -> None:
-        if height != self.rows:
-            raise DataError(
-                f"{self.label} declares {self.rows} rows and holds {height}: write it again"
-            )
-
-    def _check_type(self, name: str, is_label: bool) -> None:
-        """Refuse what is neither a number nor declared to be a category."""
-        dtype = self.schema[name]
-        where = f"{self.label}: column {quote(name)}"
-        if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
-            raise DataError(f"{where} holds {dtype} values, not numbers: unpack or drop it")
-        if is_label or dtype.is_numeric() or dtype in (pl.Boolean, pl.Null, pl.String):
-            return
-        raise DataError(f"{where} holds dates or times ({dtype}): turn them into numbers first")
-
-    def _values(
-        self, frame: pl.DataFrame, labels: Collection[str], rows: NDArray[np.int64] | None
-    ) -> dict[str, pl.Series]:
-        """Return the columns as Float64 or Enum."""
-        columns = {column.name: column.alias("") for column in frame}
-        return {
-            name: categories(column) if name in labels else self._numbers(name, column, rows)
-            for name, column in columns.items()
-        }
-
-    def _numbers(self, name: str, column: pl.Series, rows: NDArray[np.int64] | None) -> pl.Series:
-        """Return a column as Float64; text is refused."""
-        if column.dtype != pl.String or column.null_count() == len(column):
-            return floats(column)
-        row = column.is_not_null().arg_max() or 0
-        number = row if rows is None else int(rows[row])
-        raise DataError(
-            f"{self.label}: column {quote(name)} is text ({quote(column[row])} in row "
-            f"{number + 1}): declare it with --categorical {quote_for_shell(name)}, or store "
-            "numbers"
-        )
+_BYTES_PER_VALUE = 24  # as stored, as Float64, and in the frame that is returned
+_SLICE_VALUES = 1 << 20
+_MIN_SLICE_ROWS = 1 << 16
+_LABELS = pl.Categorical, pl.Enum
 
 
-def open_parquet(path: Path) -> ParquetTable:
-    """Return the table at `path`; its values are not read yet."""
+def open_parquet(path: Path) -> "ParquetTable":
+    """Return the table at `path`; no values are read."""
     with parsing(path, "Parquet"):
         file = pl.scan_parquet(path.absolute(), glob=False)
         schema = dict(file.collect_schema())
@@ -146,6 +37,108 @@ def open_parquet(path: Path) -> ParquetTable:
     return ParquetTable(path, show_path(path), list(schema), schema, rows)
 
 
-def _is_label(dtype: pl.DataType) -> bool:
-    """Return whether the file itself says that a column is categorical."""
-    return dtype in (pl.Categorical, pl.Enum)
+@dataclass(frozen=True)
+class ParquetTable:
+    """A Parquet file whose schema and number of rows are known."""
+
+    path: Path
+    label: str
+    names: list[str]
+    schema: dict[str, pl.DataType]
+    rows: int
+    note: str = ""
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns that hold text."""
+        return [name for name, dtype in self.schema.items() if dtype in (pl.String, *_LABELS)]
+
+    def pick(self, names: list[str], labels: Collection[str], rows: Rows | None = None) -> Side:
+        """Return columns as a frame of Float64 and Enum."""
+        labels = self._labels(names, labels)
+        count = self.rows if rows is None else len(rows)
+        check_memory(self.path, count * len(names) * _BYTES_PER_VALUE)
+        with parsing(self.path, "Parquet"):
+            frame = self._all(names) if rows is None else self._some(names, rows)
+            return self._values(frame, names, labels, rows)
+
+    def pieces(self, names: list[str], labels: Collection[str]) -> Iterator[Side]:
+        """Yield columns of all rows, a slice at a time."""
+        labels = self._labels(names, labels)
+        with parsing(self.path, "Parquet"):
+            for start, frame in self._slices(names):
+                rows = np.arange(start, start + frame.height)
+                yield self._values(frame, names, labels, rows)
+
+    def _labels(self, names: list[str], declared: Collection[str]) -> set[str]:
+        """Return the columns that are categorical, declared or by type; refuse unusable types."""
+        labels = {name for name in names if name in declared or self.schema[name] in _LABELS}
+        for name in names:
+            self._check_type(name, name in labels)
+        return labels
+
+    def _check_type(self, name: str, is_label: bool) -> None:
+        """Refuse a column that is neither numeric nor categorical; text is checked later."""
+        dtype = self.schema[name]
+        where = f"{self.label}: column {quote(name)}"
+        if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+            raise DataError(f"{where} holds {dtype} values, not numbers: unpack or drop it")
+        if not (is_label or dtype.is_numeric() or dtype in (pl.Boolean, pl.Null, pl.String)):
+            raise DataError(f"{where} holds dates or times ({dtype}): turn them into numbers first")
+
+    def _numbers(self, names: list[str]) -> list[int]:
+        """Return the numbers of columns: polars reads a name such as ^.*$ as a pattern."""
+        chosen = set(names)
+        return [number for number, name in enumerate(self.names) if name in chosen]
+
+    def _all(self, names: list[str]) -> pl.DataFrame:
+        """Return columns of all rows."""
+        frame = pl.read_parquet(self.path.absolute(), columns=self._numbers(names), glob=False)
+        self._check_height(frame.height)
+        return frame
+
+    def _some(self, names: list[str], rows: Rows) -> pl.DataFrame:
+        """Return columns of some rows."""
+        frames, end = [], 0
+        for start, frame in self._slices(names):
+            end = start + frame.height
+            first, last = np.searchsorted(rows, [start, end])
+            frames.append(frame[rows[first:last] - start])
+        self._check_height(end)
+        return pl.concat(frames)
+
+    def _slices(self, names: list[str]) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Yield columns of all rows, slice by slice, with the number of the first row."""
+        file = pl.scan_parquet(self.path.absolute(), glob=False)
+        columns = file.select(pl.nth(self._numbers(names)))
+        step = max(_MIN_SLICE_ROWS, _SLICE_VALUES // len(names))
+        for start in range(0, self.rows, step):
+            yield start, columns.slice(start, step).collect()
+
+    def _check_height(self, height: int) -> None:
+        if height != self.rows:
+            raise DataError(
+                f"{self.label} declares {self.rows} rows and holds {height}: write it again"
+            )
+
+    def _values(
+        self, frame: pl.DataFrame, names: list[str], labels: Collection[str], rows: Rows | None
+    ) -> pl.DataFrame:
+        """Return the columns as Float64 or Enum, in the order of `names`."""
+        columns = {column.name: column.alias("") for column in frame}
+        for name, column in columns.items():
+            is_label = name in labels
+            columns[name] = categories(column) if is_label else self._floats(name, column, rows)
+        return pl.DataFrame({name: columns[name] for name in names})
+
+    def _floats(self, name: str, column: pl.Series, rows: Rows | None) -> pl.Series:
+        """Return a column as Float64; text is refused."""
+        if column.dtype != pl.String or column.null_count() == len(column):
+            return floats(column)
+        row = column.is_not_null().arg_max() or 0
+        number = row if rows is None else int(rows[row])
+        raise DataError(
+            f"{self.label}: column {quote(name)} is text ({quote(column[row])} in row "
+            f"{number + 1}): declare it with --categorical {quote_for_shell(name)}, or store "
+            "numbers"
+        )

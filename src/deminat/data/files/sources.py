@@ -1,6 +1,4 @@
-"""Sides that stay in their files until rows of them are asked for."""
-
-from __future__ import annotations
+"""Columns that stay in their file until rows of them are read."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,14 +9,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from ..source import Rows
-from .archives import Dataset
+from ..source import Rows, Source
 from .columns import Side, Table, quote
 
-__all__ = ["Columns", "Labels", "Times", "check_recurring"]
+__all__ = ["Columns", "Series", "check_recurring"]
 
-_FEW = 50  # values that may all be different
-_MANY = 1_000_000  # values that are looked at: all different, they are an identifier's
+_MAY_DIFFER = 50  # values that may all be different in a column of categories
+_CHECKED = 1_000_000  # distinct values after which a column is called an identifier
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Columns:
 
     @property
     def row_width(self) -> int:
-        """Values a row."""
+        """Number of values per row."""
         return len(self.names)
 
     def __len__(self) -> int:
@@ -39,7 +36,7 @@ class Columns:
 
     def take(self, rows: Rows | None = None) -> Side:
         """Return the columns of some rows, or of all."""
-        return self.table.pick([self.names], self.categorical, rows)[0]
+        return self.table.pick(self.names, self.categorical, rows)
 
     def pieces(self) -> Iterator[Side]:
         """Yield the columns of all rows, some rows at a time."""
@@ -47,66 +44,46 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Labels:
-    """One column, as names."""
+class Series:
+    """One column as an array (n,).
 
-    side: Columns | Dataset
+    Attributes:
+        side: The column.
+        fallback: The same column as text, used where `side` cannot be read as numbers.
+    """
+
+    side: Source
+    fallback: Source
 
     @property
     def row_width(self) -> int:
-        """Values a row."""
+        """Number of values per row."""
         return self.side.row_width
 
     def __len__(self) -> int:
         return len(self.side)
 
     def take(self, rows: Rows | None = None) -> NDArray[Any]:
-        """Return the names in some rows, or in all."""
-        return _values(self.side.take(rows))
+        """Return the values in some rows, or in all."""
+        try:
+            return _flat(self.side.take(rows))
+        except DataError:
+            return _flat(self.fallback.take(rows))
 
     def pieces(self) -> Iterator[NDArray[Any]]:
-        """Yield the names in all rows, some rows at a time."""
-        for side in self.side.pieces():
-            yield _values(side)
-
-
-@dataclass(frozen=True)
-class Times:
-    """One column, as numbers or, where it holds none, as text that may be dates and times."""
-
-    numbers: Columns | Dataset
-    texts: Labels
-
-    @property
-    def row_width(self) -> int:
-        """Values a row."""
-        return 1
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def take(self, rows: Rows | None = None) -> NDArray[Any]:
-        """Return the times of some rows, or of all."""
+        """Yield the values in all rows, some rows at a time."""
         try:
-            return _values(self.numbers.take(rows))
+            self.side.take(np.arange(1))
         except DataError:
-            return self.texts.take(rows)
-
-    def pieces(self) -> Iterator[NDArray[Any]]:
-        """Yield the times of all rows, some rows at a time."""
-        side = self.numbers
-        try:
-            side.take(np.arange(1))
-        except DataError:
-            side = self.texts.side
-        for piece in side.pieces():
-            yield _values(piece)
+            yield from map(_flat, self.fallback.pieces())
+        else:
+            yield from map(_flat, self.side.pieces())
 
 
 def check_recurring(side: Columns) -> None:
-    """Refuse a column that is declared to be a category and in which no value occurs twice.
+    """Refuse a categorical column in which no value occurs twice.
 
-    Most are known after their first rows, and no more is read.
+    Most columns repeat a value in their first rows, and then no more is read.
     """
     names = [name for name in side.names if name in side.categorical]
     seen: dict[str, set[str]] = {name: set() for name in names}
@@ -114,29 +91,29 @@ def check_recurring(side: Columns) -> None:
         for name, cells in zip(names, pl.DataFrame(piece), strict=True):
             if name in seen and _recurs(cells.drop_nulls(), seen[name]):
                 del seen[name]
-        if not seen or max(map(len, seen.values())) > _MANY:
+        if not seen or max(map(len, seen.values())) > _CHECKED:
             break
     for name, values in seen.items():
-        if len(values) > _FEW:
+        if len(values) > _MAY_DIFFER:
             raise DataError(
                 f"{side.table.label}: every value of column {quote(name)} occurs once "
-                f"({len(values)} were looked at): is it an identifier? It tells nothing about "
+                f"({len(values)} values checked): is it an identifier? Those say nothing about "
                 "other rows: leave it out"
             )
 
 
 def _recurs(cells: pl.Series, seen: set[str]) -> bool:
-    """Return whether a value is there twice, or was seen before; else it is seen now."""
+    """Return whether a value occurs twice or is in `seen`; if not, add all values to it."""
     if cells.n_unique() < len(cells):
         return True
     values = set(cells.to_list())
-    again = not seen.isdisjoint(values)
+    recurs = not seen.isdisjoint(values)
     seen |= values
-    return again
+    return recurs
 
 
-def _values(side: Side) -> NDArray[Any]:
-    """Return the values of one column (n,)."""
+def _flat(side: Side) -> NDArray[Any]:
+    """Return the values (n,) of one column."""
     if isinstance(side, np.ndarray):
         return side[:, 0] if side.ndim == 2 and side.shape[1] == 1 else side
     return side.to_series().to_numpy(allow_copy=True)

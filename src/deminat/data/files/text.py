@@ -1,138 +1,139 @@
-"""CSV and its kin: every row is checked before any column is read.
+"""Text tables in memory, such as CSV: all lines are checked before a column is parsed.
 
-Files without quotes, by far the most, are counted and parsed as raw bytes. Files with quotes
-go through the csv module once, which both counts and parses, so the two cannot disagree.
+Every line must have as many fields as the first. Files without quotes, by far the most, are
+checked and parsed as raw bytes. Files with quotes go through the csv module, which both divides and
+parses them, so that the two steps cannot disagree.
 """
 
-import csv
 import io
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ...errors import DataError
-from .columns import Side, categories, format_names, quote, quote_for_shell, split_groups
-from .dialect import (
-    DOT_NUMBER,
-    NA_WORDS,
-    check_comment,
-    first_record,
-    has_header,
-    head,
-    plain_text,
-    rows_of,
-    separator_of,
-    squeeze,
-)
+from ..source import Rows
+from .columns import Side, categories, quote, quote_for_shell
+from .dialect import NA_WORDS, Dialect, decoded, empty_error, separator_of, squeeze
 from .guards import check_memory, parsing, show_path
 
-__all__ = ["Dialect", "TextTable", "check_regular", "dialect_of", "no_rows", "read_text", "records"]
+__all__ = ["TextTable", "as_table", "read_text"]
 
 _DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?$|^\d{1,2}:\d{2}(:\d{2}.*)?$"
 _THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(,\d{3})+\s*$"
 _GROUPED = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
-_HEADERLESS = " (there is no header: the first row is all numbers, so columns go by number)"
-# The bytes as read, as decoded, as strings: what a text may take up before it is numbers.
-_BYTES_PER_BYTE = 4
+_BLOCK = 1 << 22  # bytes that are decoded together
+_COPIES = 4  # of a file in memory: as read, as decoded, as strings, as numbers
+
+
+def read_text(path: Path) -> "TextTable":
+    """Return the table at `path` after checking that all its rows have the same width."""
+    with parsing(path, "CSV"):
+        check_memory(path, path.stat().st_size * _COPIES)
+        data = b"".join(decoded(path, _BLOCK)).rstrip(b"\n ")
+        if not data:
+            raise empty_error(path)
+        separator, quotes = separator_of(data), b'"' in data
+        data = squeeze(data, separator, quotes)
+        dialect = Dialect.guess(show_path(path), data, separator, quotes)
+        if dialect.header > data.count(b"\n"):
+            raise dialect.no_rows_error()
+        if not quotes:
+            dialect.check_regular(data)
+        return as_table(dialect, data)
+
+
+def as_table(dialect: Dialect, data: bytes, numbers: Rows | None = None) -> "TextTable":
+    """Return the table of some text; `numbers` are those of its rows in the file."""
+    if not dialect.quotes and len(dialect.names) > 1:
+        start = data.index(b"\n") + 1 if dialect.header else 0
+        data = dialect.number_columns(memoryview(data)[start:])
+    return TextTable(dialect.label, dialect.names, dialect.note, dialect, data, numbers)
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A text table whose dialect is known and whose values are not parsed yet.
+    """A text table in memory; values are parsed on request.
 
     Attributes:
-        label: The path, fit for a message.
+        label: The path, for messages.
         names: The columns, all different.
-        note: What else to say when a column is not found.
-        data: UTF-8 lines; the first holds the numbers of the columns if there are no quotes.
-        separator: One character between fields.
-        header: How many lines to leave out.
-        quotes: Whether there are any.
-        dots: Whether a decimal point was seen anywhere, so that a comma cannot be one.
-        numbers: Which rows of the file these are, if they are not all.
+        note: What a message adds when a column is not found.
+        dialect: The form of the text.
+        data: UTF-8 lines. Several columns without quotes have a header of numbers.
+        numbers: The numbers of these rows in the file, if they are not all.
     """
 
     label: str
     names: list[str]
     note: str
+    dialect: Dialect
     data: bytes = field(repr=False)
-    separator: str
-    header: int
-    quotes: bool
-    dots: bool
-    numbers: NDArray[np.int64] | None = field(default=None, repr=False)
+    numbers: Rows | None = field(default=None, repr=False)
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns that may hold text: all."""
+        return self.names
 
     @cached_property
     def rows(self) -> int:
-        """How many rows there are."""
-        if self.quotes:
+        """The number of rows."""
+        if self.dialect.quotes:
             with parsing(self.label, "CSV"):
                 return sum(1 for _ in self._records())
-        return self.data.count(b"\n") + 1 - (self.header if len(self.names) == 1 else 1)
+        header = self.dialect.header if len(self.names) == 1 else 1
+        return self.data.count(b"\n") + 1 - header
 
-    def pick(
-        self,
-        groups: Sequence[list[str]],
-        categorical: Collection[str],
-        rows: NDArray[np.int64] | None = None,
-    ) -> list[Side]:
-        """Return one side for each group of columns."""
-        wanted = [name for group in groups for name in group]
+    def pick(self, names: list[str], labels: Collection[str], rows: Rows | None = None) -> Side:
+        """Return columns as a frame of Float64 and Enum."""
+        labels = frozenset(labels)
         with parsing(self.label, "CSV"):
-            columns = self._values(wanted, set(categorical))
-            if rows is not None:
-                columns = {name: column.gather(rows) for name, column in columns.items()}
-            return split_groups(columns, groups)
+            columns = dict(zip(names, self._parse(names, labels), strict=True))
+            texts = [c for n, c in columns.items() if n not in labels and c.dtype == pl.String]
+            comma = self._decimal_comma(texts)
+            for name, cells in columns.items():
+                is_label = name in labels
+                values = categories(_tidy(cells)) if is_label else self._floats(name, cells, comma)
+                columns[name] = values if rows is None else values.gather(rows)
+            return pl.DataFrame(columns)
 
-    def pieces(self, group: list[str], categorical: Collection[str]) -> Iterator[Side]:
+    def pieces(self, names: list[str], labels: Collection[str]) -> Iterator[Side]:
         """Yield columns of all rows, which are few enough to be one piece."""
-        yield from self.pick([group], categorical)
-
-    def _values(self, wanted: list[str], labels: set[str]) -> dict[str, pl.Series]:
-        """Return the columns as Float64 or Enum."""
-        columns = dict(zip(wanted, self._parse(wanted, labels), strict=True))
-        texts = [c for name, c in columns.items() if name not in labels and c.dtype == pl.String]
-        comma = self._decimal_comma(texts)
-        return {
-            name: categories(_tidy(cells)) if name in labels else self._numbers(name, cells, comma)
-            for name, cells in columns.items()
-        }
+        yield self.pick(names, labels)
 
     def _decimal_comma(self, texts: list[pl.Series]) -> bool:
-        """Return whether commas in the cells are decimal, as far as can be told.
+        """Return whether commas in the cells are decimal.
 
-        Between semicolons 1,234 is 1.234; between tabs it is as likely to be a thousand.
+        Between semicolons 1,234 is 1.234; between tabs it may as well be a thousand.
         """
+        separator, dots = self.dialect.separator, self.dialect.dots
         commas = [cells.filter(cells.str.contains(",", literal=True)) for cells in texts]
-        dots = self.dots or any(cells.str.contains(".", literal=True).any() for cells in texts)
+        dots = dots or any(cells.str.contains(".", literal=True).any() for cells in texts)
         thousands = all(cells.str.contains(_THOUSANDS).all() for cells in commas)
-        return not dots and (self.separator == ";" or (self.separator != "," and not thousands))
+        return not dots and (separator == ";" or (separator != "," and not thousands))
 
-    def _parse(self, wanted: list[str], labels: set[str]) -> list[pl.Series]:
-        """Return the columns as strings or, those that are plain numbers, as Float64."""
+    def _parse(self, names: list[str], labels: Collection[str]) -> list[pl.Series]:
+        """Return the columns as strings or, those of plain numbers, as Float64."""
         numbers = {name: number for number, name in enumerate(self.names)}
-        chosen = [numbers[name] for name in wanted]
-        if self.quotes or len(self.names) == 1:
+        chosen = [numbers[name] for name in names]
+        if self.dialect.quotes or len(self.names) == 1:
             return self._parse_records(chosen)
         try:
-            return self._parse_bytes(chosen, [numbers[n] for n in wanted if n not in labels])
+            return self._parse_bytes(chosen, [numbers[n] for n in names if n not in labels])
         except pl.exceptions.ComputeError:
             return self._parse_bytes(chosen, [])
 
     def _parse_bytes(self, chosen: list[int], numeric: list[int]) -> list[pl.Series]:
-        """Parse lines without quotes; a number that is not plain is a ComputeError."""
+        """Parse lines without quotes; other text in a numeric column is a ComputeError."""
         frame = pl.read_csv(
             self.data,
             columns=[str(number) for number in chosen],
-            separator=self.separator,
+            separator=self.dialect.separator,
             quote_char=None,
             infer_schema_length=0,
             schema_overrides={str(number): pl.Float64 for number in numeric},
@@ -140,19 +141,18 @@ class TextTable:
         return [frame.get_column(str(number)) for number in chosen]
 
     def _parse_records(self, chosen: list[int]) -> list[pl.Series]:
-        """Parse records by the csv module."""
-        take = itemgetter(*chosen)
-        rows = [take(row) for row in self._records()]
+        """Parse records with the csv module."""
+        rows = list(map(itemgetter(*chosen), self._records()))
         columns = [rows] if len(chosen) == 1 else zip(*rows, strict=True)
         return [pl.Series("", cells, pl.String) for cells in columns]
 
     def _records(self) -> Iterator[list[str]]:
-        """Yield the fields of each record; there are as many as in the first."""
+        """Yield the fields of each record below the header."""
         lines = io.TextIOWrapper(io.BytesIO(self.data), "utf-8", newline="\n")
-        return records(lines, self.label, self.separator, len(self.names), self.header)
+        return self.dialect.records(lines)
 
-    def _numbers(self, name: str, column: pl.Series, comma: bool) -> pl.Series:
-        """Return a column as Float64 with NaN for what is missing."""
+    def _floats(self, name: str, column: pl.Series, comma: bool) -> pl.Series:
+        """Return a column as Float64; missing values become NaN."""
         if column.dtype != pl.String:
             return column.fill_null(float("nan"))
         cells = _tidy(column)
@@ -162,12 +162,12 @@ class TextTable:
         if wrong.any():
             words = cells.str.to_lowercase()
             if not words.drop_nulls().is_in(["true", "false"]).all():
-                raise self._not_numbers(name, cells, int(wrong.arg_max() or 0))
+                raise self._not_numeric_error(name, cells, int(wrong.arg_max() or 0))
             values = (words == "true").cast(pl.Float64)
         return values.fill_null(float("nan"))
 
-    def _not_numbers(self, name: str, cells: pl.Series, row: int) -> DataError:
-        """Return the error for a column whose value in `row` is no number."""
+    def _not_numeric_error(self, name: str, cells: pl.Series, row: int) -> DataError:
+        """Return the error for a column whose value in `row` is not a number."""
         where = f"{self.label}: column {quote(name)}"
         number = row if self.numbers is None else int(self.numbers[row])
         found = f"{quote(cells[row])} in row {number + 1}"
@@ -175,7 +175,7 @@ class TextTable:
             return DataError(
                 f"{where} holds dates or times ({found}): turn them into numbers first"
             )
-        if "," in cells[row] and _grouped(cells):
+        if "," in cells[row] and _has_thousands(cells):
             return DataError(
                 f"{where} holds numbers with commas ({found}): remove the thousands separators"
             )
@@ -185,162 +185,15 @@ class TextTable:
         )
 
 
-def read_text(path: Path) -> TextTable:
-    """Return the table at `path` after checking that its rows are all of one length."""
-    with parsing(path, "CSV"):
-        check_memory(path, path.stat().st_size * _BYTES_PER_BYTE)
-        data = plain_text(path)
-        separator, quotes = separator_of(head(data)), b'"' in data
-        data = squeeze(data, quotes) if separator == " " else data
-        return _table(show_path(path), data, separator, quotes)
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """What the beginning of a text tells of all of it.
-
-    Attributes:
-        label: The path, fit for a message.
-        separator: One character between fields.
-        names: The columns, all different.
-        header: How many lines the names take; 0 if there are none.
-        dots: Whether a decimal point was seen.
-    """
-
-    label: str
-    separator: str
-    names: list[str]
-    header: int
-    dots: bool
-
-    @property
-    def note(self) -> str:
-        """What to say when a column is not found."""
-        return "" if self.header else _HEADERLESS
-
-    def table(
-        self, data: bytes, quotes: bool, numbers: NDArray[np.int64] | None = None
-    ) -> TextTable:
-        """Return the table of some text in this dialect."""
-        plain = quotes or len(self.names) == 1
-        return TextTable(
-            self.label,
-            self.names,
-            self.note,
-            data if plain else _numbered(data, self.separator, self.header, len(self.names)),
-            self.separator,
-            self.header,
-            quotes,
-            self.dots,
-            numbers,
-        )
-
-
-def dialect_of(label: str, data: bytes, separator: str) -> Dialect:
-    """Return the dialect of a text, or of its beginning."""
-    first, lines = first_record(data, separator)
-    if not first:
-        raise DataError(f"{label}: line 1 is blank: begin with the header or the first row")
-    sample = rows_of(head(data), separator)
-    check_comment(label, first, sample[1:])
-    header = lines if has_header(first, sample[1:], separator) else 0
-    names = _unique(label, first) if header else [str(number) for number in range(len(first))]
-    body = sample[bool(header) :]
-    dots = any(DOT_NUMBER.fullmatch(field.strip()) for row in body for field in row)
-    return Dialect(label, separator, names, header, dots)
-
-
-def _table(label: str, data: bytes, separator: str, quotes: bool) -> TextTable:
-    """Return the table in `data`."""
-    dialect = dialect_of(label, data, separator)
-    if dialect.header > data.count(b"\n"):
-        raise no_rows(dialect)
-    if not quotes:
-        check_regular(label, data, separator, len(dialect.names))
-    return dialect.table(data, quotes)
-
-
-def no_rows(dialect: Dialect) -> DataError:
-    """Return the error for a header above nothing."""
-    has = f"has a header ({format_names(dialect.names)}) and no rows"
-    return DataError(f"{dialect.label} {has}: nothing to read")
-
-
-def _unique(label: str, first: list[str]) -> list[str]:
-    """Return the names in a header, with pandas' names for those left empty."""
-    names = [name or f"Unnamed: {number}" for number, name in enumerate(first)]
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DataError(
-            f"{label} has several columns called {format_names(twice)}: give each its own name"
-        )
-    return names
-
-
-def _numbered(data: bytes, separator: str, header: int, width: int) -> bytes:
-    """Return the lines under a header of numbers.
-
-    Whatever the file begins with, polars then sees digits: it takes a text that begins
-    with the bytes of a compressed file (`x^` is enough) for one, and unpacks it.
-    """
-    start = data.index(b"\n") + 1 if header else 0
-    numbers = separator.join(str(number) for number in range(width))
-    return b"".join([numbers.encode(), b"\n", memoryview(data)[start:]])
-
-
-def _grouped(cells: pl.Series) -> bool:
-    """Return whether most cells are numbers, some of which have commas between thousands."""
-    there = cells.drop_nulls()
-    numbers = there.cast(pl.Float64, strict=False).is_not_null()
-    grouped = there.str.contains(_GROUPED)
-    return bool(grouped.any()) and 2 * int((numbers | grouped).sum()) > len(there)
+def _has_thousands(cells: pl.Series) -> bool:
+    """Return whether most cells are numbers, some of them with commas between thousands."""
+    present = cells.drop_nulls()
+    numbers = present.cast(pl.Float64, strict=False).is_not_null()
+    grouped = present.str.contains(_GROUPED)
+    return bool(grouped.any()) and 2 * int((numbers | grouped).sum()) > len(present)
 
 
 def _tidy(cells: pl.Series) -> pl.Series:
     """Return cells without outer spaces, and null for the words that mean missing."""
     cells = cells.str.strip_chars()
     return cells.set(cells.is_in(NA_WORDS), None)
-
-
-def records(
-    lines: Iterable[str], label: str, separator: str, width: int, header: int
-) -> Iterator[list[str]]:
-    """Yield the fields of each record below the header; there must be `width` in all."""
-    spaces = separator == " "
-    reader = csv.reader(lines, delimiter=separator, skipinitialspace=spaces, strict=True)
-    try:
-        for row in reader:
-            fields = row or [""]
-            if len(fields) != width:
-                raise _ragged(label, reader.line_num, len(fields), width)
-            if reader.line_num > header:
-                yield fields
-    except csv.Error as fault:
-        raise DataError(
-            f"{label}: line {reader.line_num} cannot be divided into fields ({fault}): "
-            "check that all quotes are closed"
-        ) from fault
-
-
-def check_regular(label: str, data: bytes, separator: str, width: int, above: int = 0) -> None:
-    """Refuse lines that do not have `width` fields, by the order of separators and line ends."""
-    mark = separator.encode()
-    others = bytes(set(range(256)) - {10, *mark})
-    found = data.translate(None, others) + b"\n"
-    expected = (mark * (width - 1) + b"\n") * found.count(b"\n")
-    if found == expected:
-        return
-    common = min(len(found), len(expected))
-    differ = np.frombuffer(found, "u1", common) != np.frombuffer(expected, "u1", common)
-    line = int(differ.argmax()) // width
-    fields = data.split(b"\n", line + 1)[line].count(mark) + 1
-    raise _ragged(label, above + line + 1, fields, width)
-
-
-def _ragged(label: str, line: int, fields: int, width: int) -> DataError:
-    """Return the error for a line that is too long or too short."""
-    has = "is blank or has 1 field" if fields == 1 else f"has {fields} fields"
-    return DataError(
-        f"{label}: line {line} {has} where the first line has {width}: correct it "
-        "(a field that holds the separator needs double quotes)"
-    )

@@ -1,4 +1,4 @@
-"""Figures of answers: which pairs carry the information, and methods side by side."""
+"""Figures of results: the pairs with the most information, and methods side by side."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...results import MIResult, Unit, nats_to
-from .names import shorten
+from .pairs import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,38 +22,38 @@ __all__ = [
     "save_information",
 ]
 
-_POINTS = 20_000  # of a scatter, about
-_SKEW = 20.0  # times the median, from which on an axis is logarithmic
+_POINTS = 20_000  # of a scatter plot, about
+_SKEW = 20.0  # a maximum of more than so many medians makes an axis logarithmic
 
 
 def plot_pointwise(ax: "Axes", x: Any, y: Any, result: MIResult) -> None:
-    """Draw pairs (n,) and (n,), each coloured by its own log ratio: where the information is."""
-    shown = _clipped(result.pointwise)
+    """Draw pairs x (n,) and y (n,), each coloured by its log ratio."""
+    # Outliers, 1% a side, would leave one colour for all others.
+    shown = np.clip(result.pointwise, *np.quantile(result.pointwise, [0.01, 0.99]))
     limit = max(abs(shown.min()), abs(shown.max()), 1e-9)
     points = ax.scatter(x, y, c=shown, cmap="coolwarm", vmin=-limit, vmax=limit, s=4, linewidths=0)
-    beyond = np.abs(result.pointwise).max() > limit  # which the ends of the bar then stand for
+    beyond = np.abs(result.pointwise).max() > limit  # shown in the colours of the ends
     bar = ax.figure.colorbar(points, ax=ax, extend="both" if beyond else "neither")
     bar.set_label("log ratio of the pair (nats)")
 
 
 def plot_concentration(ax: "Axes", result: MIResult) -> None:
-    """Draw the share of the information that the pairs carry which tell most, and where half is."""
-    carried = np.append(0.0, np.cumsum(-np.sort(-result.pointwise)))
+    """Draw the share of the information in the most informative pairs, and mark a half."""
+    total = np.append(0.0, np.cumsum(-np.sort(-result.pointwise)))
     ax.set_xlabel(
-        "pairs, those that tell most first (%)\nwhere it falls, pairs are more likely apart"
+        "pairs, most informative first (%)\nwhere the curve falls, log ratios are negative"
     )
-    ax.set_ylabel("information that they carry (%)")
-    if not carried[-1] > 0:
+    ax.set_ylabel("share of the information (%)")
+    if not total[-1] > 0:
         ax.text(0.5, 0.5, "there is none", ha="center", transform=ax.transAxes)
         return
-    ax.plot(np.linspace(0, 100, len(carried)), 100 * carried / carried[-1], color="tab:blue")
+    ax.plot(np.linspace(0, 100, len(total)), 100 * total / total[-1], color="tab:blue")
     ax.plot([0, 100], [0, 100], color="0.6", linestyle="--", linewidth=1)
     if result.half is not None:
         at = 100 * result.half
         ax.plot([at, at, 0], [0, 50, 50], color="black", linewidth=0.8)
-        words = f"half in {result.half:.0%} of the pairs"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 2}
-        ax.text(at + 3, 46, words, va="top", bbox=box)
+        ax.text(at + 3, 46, f"half in {result.half:.0%} of the pairs", va="top", bbox=box)
     ax.set_xlim(0, 100)
     ax.set_ylim(bottom=0)
     ax.grid(alpha=0.3)
@@ -66,14 +66,14 @@ def save_information(
     labels: tuple[str, str] = ("x", "y"),
     kind: str | None = None,
 ) -> None:
-    """Save a figure of where the information is.
+    """Save a figure of which pairs have the information.
 
     Args:
-        path: Where to.
+        path: The file.
         result: Of the pairs.
-        pair: x (n,) and y (n,), if both are one column: the pairs are drawn, coloured by nats.
-        labels: What to write at their axes.
-        kind: png, svg or pdf; by default what the suffix of the path says.
+        pair: x (n,) and y (n,), if each is one column, for a scatter plot coloured by nats.
+        labels: Of the axes of x and y.
+        kind: png, svg or pdf; by default by the suffix of the path.
     """
     from matplotlib.figure import Figure
 
@@ -83,13 +83,8 @@ def save_information(
         every = slice(None, None, max(1, result.n // _POINTS))
         x, y = (np.asarray(side)[every] for side in pair or ())
         plot_pointwise(ax, x, y, replace(result, pointwise=result.pointwise[every]))
-        ax.set(
-            xlabel=shorten(labels[0]),
-            ylabel=shorten(labels[1]),
-            xscale=_scale(x),
-            yscale=_scale(y),
-        )
-        ax.set_title("each pair, coloured by its log ratio")
+        ax.set(xlabel=shorten(labels[0]), ylabel=shorten(labels[1]))
+        ax.set(xscale=_scale(x), yscale=_scale(y), title="each pair, coloured by its log ratio")
     plot_concentration(curve, result)
     curve.set_title(f"{result.mi:.3f} nats a pair, {result.n:,} pairs ({result.method})")
     figure.savefig(path, dpi=150, format=kind)
@@ -97,8 +92,7 @@ def save_information(
 
 def plot_methods(ax: "Axes", results: Sequence[MIResult], unit: Unit = "nats") -> None:
     """Draw the estimates of several methods, with intervals, or thin bars of 2 standard errors."""
-    places = range(len(results))
-    for place, r in zip(places, results, strict=True):
+    for place, r in enumerate(results):
         low, high = r.interval or (r.mi - 2 * r.standard_error, r.mi + 2 * r.standard_error)
         ends = [[max(0.0, r.mi - low)], [max(0.0, high - r.mi)]]
         ax.errorbar(
@@ -110,7 +104,7 @@ def plot_methods(ax: "Axes", results: Sequence[MIResult], unit: Unit = "nats") -
             color="black",
             elinewidth=1 if r.interval is None else 2.5,
         )
-    ax.set_yticks(list(places), [r.method for r in results])
+    ax.set_yticks(list(range(len(results))), [r.method for r in results])
     ax.invert_yaxis()
     ax.margins(y=0.3)
     bars = "bars: 2 standard errors over pairs"
@@ -126,32 +120,25 @@ def save_comparison(
     """Save a figure: the pairs coloured by the first result, and the results side by side.
 
     Args:
-        path: Where to; the suffix chooses the format.
+        path: The file; its suffix sets the format.
         x: (n,).
         y: (n,).
         results: Of several methods.
-        labels: What to write at the two axes.
+        labels: Of the two axes.
     """
-    # A figure of its own, without pyplot: nothing global is touched and no display is needed.
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # not pyplot, which has global state and needs a display
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
     plot_pointwise(left, x, y, results[0])
-    left.set_xlabel(labels[0])
-    left.set_ylabel(labels[1])
-    left.set_title(f"each pair, coloured by its log ratio ({results[0].method})")
+    title = f"each pair, coloured by its log ratio ({results[0].method})"
+    left.set(xlabel=labels[0], ylabel=labels[1], title=title)
     plot_methods(right, results)
     right.set_title(f"{results[0].n} pairs")
     figure.savefig(path, dpi=150)
 
 
-def _clipped(pointwise: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the values with the outer 1% a side brought in, so that colours tell."""
-    return np.clip(pointwise, *np.quantile(pointwise, [0.01, 0.99]))
-
-
 def _scale(values: NDArray[np.float64]) -> str:
-    """Return the scale of an axis on which values (n,) are not all in one corner."""
+    """Return the scale of an axis: logarithmic if most of the values (n,) would be in a corner."""
     skew = values.min() > 0 and values.max() > _SKEW * np.median(values)
     return "log" if skew else "linear"

@@ -1,4 +1,4 @@
-"""Figures of all pairs of columns: a heat map, and a network."""
+"""Figures of all pairs of columns: a heat map and a network."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .names import shorten
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["save_heat_map", "save_network"]
+__all__ = ["save_heat_map", "save_network", "shorten"]
 
 _LARGEST = 36.0  # inches of a figure, besides names
 _LETTER = 0.09  # inches
 _SMALLEST = 6.0  # points from one name to the next
-_UPRIGHT = 24  # names around a circle that do not overlap
+_UPRIGHT = 24  # horizontal names around a circle that do not overlap
+_LONGEST = 24  # letters of a name
+
+
+def shorten(name: str) -> str:
+    """Return a name that fits beside a figure, with the $ of formulas escaped."""
+    text = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    return text.replace("$", r"\$")
 
 
 def save_heat_map(
@@ -27,7 +32,7 @@ def save_heat_map(
 ) -> None:
     """Save mutual information (lines, columns) in nats; NaN stays blank.
 
-    Many names are written smaller and, where that is too small to read, not all of them.
+    Many names are written smaller and, where that would be too small to read, only some of them.
     """
     from matplotlib.figure import Figure
 
@@ -48,7 +53,7 @@ def save_heat_map(
 
 
 def _extent(count: int) -> float:
-    """Return the inches that so many lines take up: fewer each when they are many."""
+    """Return the inches of `count` lines, which are narrower if they are many."""
     each = 0.45 if count <= 20 else max(0.18, 9 / count)
     return min(_LARGEST, max(2.2, each * count))
 
@@ -63,7 +68,7 @@ def _write_values(ax: "Axes", nats: NDArray[np.float64], size: float) -> None:
 
 
 def _name(axis: "Axis", names: Sequence[str], extent: float, **how: Any) -> None:
-    """Write names along an axis of so many inches, as many as can be read."""
+    """Write names along an axis of `extent` inches, as many as can be read."""
     points = 72 * extent / len(names)
     every = math.ceil(_SMALLEST / points)
     places = range(0, len(names), every)
@@ -74,7 +79,7 @@ def _name(axis: "Axis", names: Sequence[str], extent: float, **how: Any) -> None
 def save_network(
     path: Path, names: Sequence[str], edges: Sequence[tuple[str, str, float]], title: str
 ) -> None:
-    """Save columns around a circle, with a line between two for their nats; only those with any."""
+    """Save columns around a circle, with a line for each edge; columns without one are left out."""
     from matplotlib.figure import Figure
 
     ends = {end for *pair, _ in edges for end in pair}
@@ -107,17 +112,15 @@ def _draw_edges(
 
 
 def _draw_nodes(ax: "Axes", places: Mapping[str, Any], size: float) -> None:
-    """Draw names around a circle, along its radii if they are so many that they would overlap."""
+    """Draw names around a circle, along its radii if they are too many to be horizontal."""
     for name, (x, y) in places.items():
         ax.plot(x, y, "o", color="black", markersize=min(6.0, 0.6 * size), zorder=2)
         side = "center" if abs(x) < 0.1 else "left" if x > 0 else "right"
-        how: dict[str, Any] = {"ha": side, "va": "center"}
+        turn = 0.0
         if len(places) > _UPRIGHT:
             turn = math.degrees(math.atan2(y, x))
-            how = {
-                "ha": "left" if abs(turn) <= 90 else "right",
-                "va": "center",
-                "rotation": turn if abs(turn) <= 90 else turn - 180,
-                "rotation_mode": "anchor",
-            }
+            side = "left" if abs(turn) <= 90 else "right"
+            turn = turn if abs(turn) <= 90 else turn - 180
+        how: dict[str, Any] = {"ha": side, "va": "center", "rotation": turn}
+        how["rotation_mode"] = "anchor" if turn else "default"
         ax.text(1.06 * x, 1.06 * y, shorten(name), fontsize=size, **how)

@@ -1,24 +1,26 @@
-"""Speed and accuracy, measured by a command: `deminat bench NAME`."""
+"""Speed and accuracy, measured by a command: `deminat bench NAME`.
 
-from .accuracy import ACCURACY
-from .infomax_step import INFOMAX_STEP
-from .known_tasks import KNOWN_TASKS
-from .mixed_conditional import MIXED_CONDITIONAL
-from .paper_cells import PAPER_CELLS
+Each module has its benches by name in `BENCHES`. A new module is added by its name below.
+"""
+
+from importlib import import_module
+
 from .runner import Bench, run_bench, with_filter
-from .speed import SPEED
-from .startup import STARTUP
-from .trust import TRUST
 
 __all__ = ["BENCHES", "Bench", "run_bench", "with_filter"]
 
+_MODULES = (
+    "speed",
+    "paper_cells",
+    "startup",
+    "accuracy",
+    "known_tasks",
+    "mixed_conditional",
+    "trust",
+    "infomax_step",
+)
 BENCHES: dict[str, Bench] = {
-    "speed": SPEED,
-    "cells": PAPER_CELLS,
-    "waiting": STARTUP,
-    **ACCURACY,
-    **KNOWN_TASKS,
-    **MIXED_CONDITIONAL,
-    "trust": TRUST,
-    "infomax": INFOMAX_STEP,
+    name: bench
+    for module in _MODULES
+    for name, bench in import_module(f".{module}", __name__).BENCHES.items()
 }

@@ -1,27 +1,27 @@
 """How close a step of Deep InfoMax comes to its convolutions and matrix products.
 
-Two clocks, in turns, in one process on one thread: `limit`, the convolutions of the encoder and the
-matrix products of encoder, critic and table of scores, forward and backward, and nothing else; and
-`deminat`, a step of `deminat paper infomax` on random images, from bytes to new weights.
+Two times, measured in turns in one process on one thread: `limit`, the convolutions of the encoder
+and the matrix products of encoder, critic and table of scores, forward and backward; and `deminat`,
+a step of `deminat paper infomax` on random images, from bytes to new weights.
 """
 
 import statistics
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
 
 from ...infomax import DeepInfoMax, DotCritic, Encoder, InfoMaxLoss
-from ...runtime.process import one_thread
 from ...runtime.rowstore import Cell, Row
 from ..paper.encoder import adam, training_step
-from .runner import Bench, mark
-from .speed import matrix_products, milliseconds
+from .runner import Bench, grouped, mark
+from .speed import matrix_products, step_times
 
-__all__ = ["INFOMAX_STEP"]
+__all__ = ["BENCHES"]
 
-_BATCH, _PLACES = 64, 64
+_CLAIM = "a step of Deep InfoMax takes little more time than its convolutions and matrix products"
+_BATCH, _LOCATIONS = 64, 64
 _CONVOLUTIONS = ((3, 64, 32), (64, 128, 16), (128, 256, 8))  # channels in and out, width
+_TIMED = "limit", "deminat"
 
 
 def _rounds(seeds: Sequence[int]) -> list[Cell]:
@@ -29,13 +29,10 @@ def _rounds(seeds: Sequence[int]) -> list[Cell]:
 
 
 def _time_round(cell: Cell) -> Row:
-    """Return the milliseconds that a step takes by both clocks, and images a second."""
-    clocks = {"limit": _limit(cell["units"]), "deminat": _deminat(cell["units"])}
-    with one_thread():
-        for run in clocks.values():
-            run(2)
-        found = {f"{name}_ms": milliseconds(run, cell["steps"]) for name, run in clocks.items()}
-    return {**found, "images_per_second": 1e3 * _BATCH / found["deminat_ms"]}
+    """Return the milliseconds of a step and of its limit, and images a second."""
+    timed = {"limit": _limit(cell["units"]), "deminat": _deminat(cell["units"])}
+    times = step_times(timed, cell["steps"], warmup=2)
+    return {**times, "images_per_second": 1e3 * _BATCH / times["deminat_ms"]}
 
 
 def _deminat(units: int) -> Callable[[int], None]:
@@ -52,11 +49,11 @@ def _deminat(units: int) -> Callable[[int], None]:
 
 
 def _limit(units: int) -> Callable[[int], None]:
-    n, places = _BATCH, _BATCH * _PLACES
-    of_places = [(places, 128, units), (places, units, units), (places, 128, units)]
-    of_images = [(n, 64, units), (n, units, units), (n, 64, units)]
+    n, locations = _BATCH, _BATCH * _LOCATIONS
+    local = [(locations, 128, units), (locations, units, units), (locations, 128, units)]
+    whole = [(n, 64, units), (n, units, units), (n, 64, units)]
     encoder = [(n, 4096, 1024), (n, 1024, 64)]
-    multiply = matrix_products([(n, units, places), *of_places, *of_images, *encoder])
+    multiply = matrix_products([(n, units, locations), *local, *whole, *encoder])
     convolve = [_convolution(*shape) for shape in _CONVOLUTIONS]
 
     def run(steps: int) -> None:
@@ -72,27 +69,21 @@ def _convolution(inputs: int, outputs: int, width: int) -> Callable[[], None]:
     """Return a convolution, forward and backward."""
     images = torch.randn(_BATCH, inputs, width, width)
     weight = torch.randn(outputs, inputs, 4, 4)
-    slopes = torch.randn(_BATCH, outputs, width // 2, width // 2)
-    how = [2, 2], [1, 1], [1, 1], False, [0, 0], 1
+    gradient = torch.randn(_BATCH, outputs, width // 2, width // 2)
+    geometry = [2, 2], [1, 1], [1, 1], False, [0, 0], 1
     wanted = [inputs > 3, True, False]  # the images need no gradient
 
     def run() -> None:
         torch.conv2d(images, weight, None, 2, 1)
-        _backward(slopes, images, weight, None, *how, wanted)
+        torch.ops.aten.convolution_backward(gradient, images, weight, None, *geometry, wanted)
 
     return run
 
 
-def _backward(*arguments: object) -> tuple[Tensor, ...]:
-    found: tuple[Tensor, ...] = torch.ops.aten.convolution_backward(*arguments)
-    return found
-
-
 def _verdict(rows: Sequence[Row]) -> list[str]:
     lines = []
-    for units in dict.fromkeys(row["units"] for row in rows):
-        own = [row for row in rows if row["units"] == units]
-        limit, ours = (statistics.median(r[f"{name}_ms"] for r in own) for name in _CLOCKS)
+    for (units,), own in grouped(rows, "units").items():
+        limit, ours = (statistics.median(r[f"{name}_ms"] for r in own) for name in _TIMED)
         speed = statistics.median(row["images_per_second"] for row in own)
         lines.append(
             f"{mark(limit / ours >= 0.5)} critic of {units} units: {speed:.0f} images a second, "
@@ -102,13 +93,4 @@ def _verdict(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-_CLOCKS = "limit", "deminat"
-
-INFOMAX_STEP = Bench(
-    "a step of Deep InfoMax is near its convolutions and matrix products",
-    _rounds,
-    _time_round,
-    _verdict,
-    runs=7,
-    jobs=1,
-)
+BENCHES = {"infomax": Bench(_CLAIM, _rounds, _time_round, _verdict, runs=7, jobs=1)}

@@ -1,6 +1,6 @@
-r"""Is the number right for tables as people have them, and given a third variable?
+r"""Is the number right for tables of mixed types, and given a third variable?
 
-- `mixed`: categories, counts, booleans and quantities that are often zero, against exact values;
+- `mixed`: categories, counts, booleans and quantities with many zeros, against exact values;
 - `conditional`: jointly normal x, y, z, whose information is a ratio of determinants,
   $I(x; y \mid z) = \tfrac12 \log \frac{|\Sigma_{xz}| |\Sigma_{yz}|}{|\Sigma_z| |\Sigma|}$.
 """
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from ...api import estimate
 from ...runtime.rowstore import Cell, Row
 from ...tasks import labelled, mixed_tasks
-from .runner import Bench, mark
+from .runner import Bench, grouped, mark, measured
 
-__all__ = ["MIXED_CONDITIONAL"]
+__all__ = ["BENCHES"]
 
 Array = NDArray[np.float64]
 
 _PAIRS = 10_000
-_MIXED_BAR, _GIVEN_BAR = 0.02, 0.05  # nats
+_MIXED_LIMIT, _CONDITIONAL_LIMIT = 0.02, 0.05  # nats
 
-# Columns of x, y and z from independent normal variables: a row of weights for each column.
+# Numbers of columns of x, y and z, and the weights of independent normal variables in each.
 _NORMAL: dict[str, tuple[tuple[int, int, int], Array]] = {
     "chain": ((1, 1, 1), np.array([[0.8, 0, 1.0], [0, 0.8, 1.0], [0, 0, 1.0]])),
     "fork with a link": ((1, 1, 1), np.array([[0.8, 0, 1.0], [0.6, 0.8, 1.0], [0, 0, 1.0]])),
@@ -38,16 +38,11 @@ def _mixed_cells(seeds: Sequence[int]) -> list[Cell]:
 
 def _mixed_run(cell: Cell) -> Row:
     task = mixed_tasks()[cell["case"]]
-    x, y = task.sample(cell["n"], _source(cell))
+    x, y = task.sample(cell["n"], _generator(cell))
     sides = labelled(x, task.labels_x), labelled(y, task.labels_y)
     result = estimate(*sides, seed=cell["seed"])
     oracle = float(task.log_ratio(x, y).mean())
-    return {
-        "estimate": result.mi,
-        "standard_error": result.standard_error,
-        "truth": task.mi,
-        "oracle": oracle,
-    }
+    return {**measured(result), "truth": task.mi, "oracle": oracle}
 
 
 def _conditional_cells(seeds: Sequence[int]) -> list[Cell]:
@@ -56,17 +51,13 @@ def _conditional_cells(seeds: Sequence[int]) -> list[Cell]:
 
 def _conditional_run(cell: Cell) -> Row:
     sizes, weights = _NORMAL[cell["case"]]
-    rows = _source(cell).normal(size=(cell["n"], len(weights))) @ weights.T
+    rows = _generator(cell).normal(size=(cell["n"], len(weights))) @ weights.T
     x, y, z = np.split(rows, np.cumsum(sizes)[:-1], axis=1)
     result = estimate(x, y, given=z, seed=cell["seed"])
-    return {
-        "estimate": result.mi,
-        "standard_error": result.standard_error,
-        "truth": _exact(sizes, weights),
-    }
+    return {**measured(result), "truth": _exact(sizes, weights)}
 
 
-def _source(cell: Cell) -> np.random.Generator:
+def _generator(cell: Cell) -> np.random.Generator:
     return np.random.default_rng([cell["seed"], zlib.crc32(cell["case"].encode())])
 
 
@@ -75,42 +66,42 @@ def _exact(sizes: tuple[int, int, int], weights: Array) -> float:
     covariance = weights @ weights.T
     x, y, z = np.split(np.arange(len(weights)), np.cumsum(sizes)[:-1])
 
-    def log_volume(*parts: NDArray[np.int64]) -> float:
+    def log_det(*parts: NDArray[np.int64]) -> float:
         rows = np.concatenate(parts)
         return float(np.linalg.slogdet(covariance[np.ix_(rows, rows)])[1])
 
-    return 0.5 * (log_volume(x, z) + log_volume(y, z) - log_volume(z) - log_volume(x, y, z))
+    return 0.5 * (log_det(x, z) + log_det(y, z) - log_det(z) - log_det(x, y, z))
 
 
-def _verdict(rows: Sequence[Row], bar: float) -> list[str]:
-    """Return a line for each case: how far is the mean over seeds from the truth?"""
+def _verdict(rows: Sequence[Row], limit: float) -> list[str]:
+    """Return a line for each case, on the error of the mean over seeds."""
     lines = []
-    for case in dict.fromkeys(row["case"] for row in rows):
-        own = [row for row in rows if row["case"] == case]
+    for (case,), own in grouped(rows, "case").items():
         errors = [row["estimate"] - row["truth"] for row in own]
-        off, truth = float(np.mean(errors)), own[0]["truth"]
+        mean, truth = float(np.mean(errors)), own[0]["truth"]
         oracle = [row["oracle"] - truth for row in own if "oracle" in row]
         perfect = f", a perfect critic {np.mean(oracle):+.4f}" if oracle else ""
         lines.append(
-            f"{mark(abs(off) <= bar)} {case}: true {truth:.4f} nats, off by {off:+.4f} (at most "
-            f"{bar}){perfect}; from {min(errors):+.4f} to {max(errors):+.4f} in {len(own)} runs"
+            f"{mark(abs(mean) <= limit)} {case}: true {truth:.4f} nats, off by {mean:+.4f} (at "
+            f"most {limit}){perfect}; from {min(errors):+.4f} to {max(errors):+.4f} in "
+            f"{len(own)} runs"
         )
     return lines
 
 
-MIXED_CONDITIONAL = {
+BENCHES = {
     "mixed": Bench(
-        "categories, counts and zeros are measured right",
+        "estimates for categories, counts and zeros are right",
         _mixed_cells,
         _mixed_run,
-        lambda rows: _verdict(rows, _MIXED_BAR),
+        lambda rows: _verdict(rows, _MIXED_LIMIT),
         runs=3,
     ),
     "conditional": Bench(
-        "what x tells about y beyond z is measured right",
+        "conditional estimates are right",
         _conditional_cells,
         _conditional_run,
-        lambda rows: _verdict(rows, _GIVEN_BAR),
+        lambda rows: _verdict(rows, _CONDITIONAL_LIMIT),
         runs=3,
     ),
 }

@@ -1,8 +1,8 @@
-"""Whole cells of the paper's experiments beside the matrix products of their steps.
+"""Time of whole cells of the paper's experiments, relative to the matrix products of their steps.
 
-A cell is drawn, trained and read; its time by step stands beside that of the matrix products of a
-step, forward and backward, timed before and after it in the same process. So it is done alone, and
-two at a time. InfoNCE is timed at 2 nats: at high information most of its products are spared.
+The time of a cell, divided by its steps, is compared with that of the matrix products of a step,
+forward and backward, timed before and after it in the same process; for one cell alone, and for two
+at once. InfoNCE is timed at 2 nats: at high information it skips most of its products.
 """
 
 import statistics
@@ -18,34 +18,28 @@ from ...runtime.rowstore import Cell, Row
 from ..paper.consistency import run_on_images
 from ..paper.gaussian import run_gaussian
 from ..paper.longrun import run_longrun
-from .runner import Bench, mark
+from .runner import Bench, grouped, mark
 from .speed import Layer, matrix_products, milliseconds, mlp_layers
 
-__all__ = ["PAPER_CELLS"]
+__all__ = ["BENCHES", "TIMED"]
 
+_CLAIM = "a cell of the paper takes little more time than its products, two at once not more each"
 _COUPLINGS, _HIDDEN, _DIM = 3, 256, 20
-_CLOCKS = "limit_ms", "cell_ms"
+_TIMES = "limit_ms", "cell_ms"
 
 
 @dataclass(frozen=True)
 class _Timed:
-    """A small cell.
-
-    Args:
-        run: What runs it.
-        cell: All but its draw.
-        steps: That it trains for.
-        layers: Of a step.
-    """
+    """A small cell, with its training steps and the layers of a step."""
 
     run: Callable[[Cell], list[Row]]
-    cell: Cell
+    cell: Cell  # without its draw
     steps: int
     layers: list[Layer]
 
 
 def _flows(rows: int) -> list[Layer]:
-    """Return the layers of a step of GM: of couplings of x and y together, of x, and of y."""
+    """Return the layers of a step of GM: couplings of (x, y), of x, and of y."""
     layers: list[Layer] = []
     for half in (_DIM, _DIM // 2, _DIM // 2):
         widths = list(pairwise([half, _HIDDEN, _HIDDEN, 2 * half]))
@@ -59,7 +53,7 @@ def _gaussian(training: str, n: int, steps: int, layers: list[Layer], truth: flo
 
 
 def _on_noise(cell: Cell) -> list[Row]:
-    """Return the rows of a cell of the experiment on MNIST, of images of noise."""
+    """Run a cell of the experiment on MNIST on images of noise."""
     rng = np.random.default_rng(cell["draw"])
     sets = (rng.random((n, 28, 28), np.float32) for n in (cell["images"], cell["images"] // 6))
     return run_on_images(cell, *sets)
@@ -79,14 +73,8 @@ TIMED = {
     ),
     "consistency": _Timed(
         _on_noise,
-        {
-            "test": "monotonicity",
-            "t": 28,
-            "training": "demi(0.5)",
-            "epochs": 10,
-            "contrast": 1,
-            "images": 1_280,
-        },
+        {"test": "monotonicity", "t": 28, "training": "demi(0.5)", "epochs": 10}
+        | {"contrast": 1, "images": 1_280},
         200,
         [(64, 64 * 14 * 14, 1024), (64, 1024, 1)],
     ),
@@ -103,7 +91,7 @@ def _cells(seeds: Sequence[int]) -> list[Cell]:
 
 
 def _time_cells(cell: Cell) -> Row:
-    """Return the milliseconds a step of a cell, and of its products, so many at a time."""
+    """Return the milliseconds of a step of cells that run at once, and of its products."""
     with parallel_config(backend="loky"):
         timed = Parallel(n_jobs=cell["at_once"])(
             delayed(_time_cell)(cell["training"], 2 * cell["round"] + i)
@@ -116,21 +104,25 @@ def _time_cells(cell: Cell) -> Row:
 def _time_cell(training: str, draw: int) -> tuple[float, float]:
     keep_freed_memory()  # as sweeps do in each process
     timed = TIMED[training]
-    bare, some = matrix_products(timed.layers), max(1, timed.steps // 10)
+    multiply, some = matrix_products(timed.layers), max(1, timed.steps // 10)
     with one_thread():
-        bare(some)
-        limit = milliseconds(bare, some)
+        multiply(some)
+        limit = milliseconds(multiply, some)
         (row, *_) = timed.run({**timed.cell, "draw": draw})
-        limit = (limit + milliseconds(bare, some)) / 2  # before and after
+        limit = (limit + milliseconds(multiply, some)) / 2  # before and after
     return limit, row["seconds"] / timed.steps * 1e3
 
 
 def _verdict(rows: Sequence[Row]) -> list[str]:
     lines = []
-    for training in dict.fromkeys(row["training"] for row in rows):
-        limit, ours = ({n: _median(rows, training, n, key) for n in (1, 2)} for key in _CLOCKS)
+    for (training,), own in grouped(rows, "training").items():
+        each = {n: cells for (n,), cells in grouped(own, "at_once").items()}
+        limit, ours = (
+            {n: statistics.median(row[key] for row in cells) for n, cells in each.items()}
+            for key in _TIMES
+        )
         share, slower, floor = limit[1] / ours[1], ours[2] / ours[1] - 1, limit[2] / limit[1] - 1
-        shares = sorted(row["limit_ms"] / row["cell_ms"] for row in _of(rows, training, 1))
+        shares = sorted(row["limit_ms"] / row["cell_ms"] for row in each[1])
         lines += [
             f"{mark(share >= 0.5)} {training}: a step of a cell takes {ours[1]:.2f} ms, its matrix "
             f"products {limit[1]:.2f} ms: {share:.0%} of the limit (at least 50%), in rounds "
@@ -141,19 +133,4 @@ def _verdict(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _of(rows: Sequence[Row], training: str, at_once: int) -> list[Row]:
-    return [row for row in rows if (row["training"], row["at_once"]) == (training, at_once)]
-
-
-def _median(rows: Sequence[Row], training: str, at_once: int, key: str) -> float:
-    return float(statistics.median(row[key] for row in _of(rows, training, at_once)))
-
-
-PAPER_CELLS = Bench(
-    "a cell of the paper's tables is near its matrix products, and two do not slow each other",
-    _cells,
-    _time_cells,
-    _verdict,
-    runs=3,
-    jobs=1,
-)
+BENCHES = {"cells": Bench(_CLAIM, _cells, _time_cells, _verdict, runs=3, jobs=1)}

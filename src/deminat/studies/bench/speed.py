@@ -1,6 +1,6 @@
-"""How close a training step comes to the matrix products that it cannot do without.
+"""How close a training step comes to the matrix products that it consists of.
 
-Three clocks, in turns, in one process on one thread, so that a busy machine slows all alike:
+Three times, measured in turns in one process on one thread, so that a busy machine slows all alike:
 
 - `limit`: the matrix products of a step of the paper's network (batch 64 + 64, 40-256-256-1),
   forward and backward, and nothing else;
@@ -8,12 +8,12 @@ Three clocks, in turns, in one process on one thread, so that a busy machine slo
 - `plain`: the same step as it is often written, with a per-row `DataLoader` and the derangement
   of the demo that the paper's authors released: a Python loop that concatenates row by row.
 
-The figure of a clock is the median over rounds of the mean time of a step.
+A verdict is on medians over rounds of the mean time of a step.
 """
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import torch
@@ -30,10 +30,11 @@ from ...training.config import Training
 from ...training.loop import train
 from .runner import Bench, mark
 
-__all__ = ["SPEED", "Layer", "matrix_products", "milliseconds", "mlp_layers"]
+__all__ = ["BENCHES", "Layer", "matrix_products", "milliseconds", "mlp_layers", "step_times"]
 
 Layer = tuple[int, int, int]  # rows, inputs, outputs
 
+_CLAIM = "a training step takes little more time than its matrix products"
 _BATCH, _DIM, _HIDDEN = 64, 20, 256
 _ROWS = 16_000
 
@@ -43,14 +44,18 @@ def _rounds(seeds: Sequence[int]) -> list[Cell]:
 
 
 def _time_round(cell: Cell) -> Row:
-    """Return the milliseconds that a step takes by each clock."""
     x, y = torch.randn(2, _ROWS, _DIM, generator=torch.Generator().manual_seed(cell["round"]))
     limit = matrix_products(mlp_layers(2 * _BATCH))
-    clocks = {"limit": limit, "deminat": _deminat(x, y), "plain": _plain(x, y)}
+    timed = {"limit": limit, "deminat": _deminat(x, y), "plain": _plain(x, y)}
+    return step_times(timed, cell["steps"], warmup=20)
+
+
+def step_times(timed: Mapping[str, Callable[[int], None]], steps: int, warmup: int) -> Row:
+    """Return the milliseconds of a step of each, after some steps that are not timed."""
     with one_thread():
-        for run in clocks.values():
-            run(20)
-        return {f"{name}_ms": milliseconds(run, cell["steps"]) for name, run in clocks.items()}
+        for run in timed.values():
+            run(warmup)
+        return {f"{name}_ms": milliseconds(run, steps) for name, run in timed.items()}
 
 
 def milliseconds(run: Callable[[int], None], steps: int) -> float:
@@ -75,7 +80,7 @@ def _verdict(rows: Sequence[Row]) -> list[str]:
 
 
 def mlp_layers(rows: int, first: int | None = None) -> list[Layer]:
-    """Return the layers of the paper's critic on so many pairs, the first on fewer if told."""
+    """Return the layers of the paper's critic on `rows` pairs; of the first, on `first` rows."""
     widths = pairwise([2 * _DIM, _HIDDEN, _HIDDEN, 1])
     heights = [first or rows, rows, rows]
     return [(n, i, o) for n, (i, o) in zip(heights, widths, strict=True)]
@@ -83,33 +88,28 @@ def mlp_layers(rows: int, first: int | None = None) -> list[Layer]:
 
 def matrix_products(layers: Sequence[Layer]) -> Callable[[int], None]:
     """Return the matrix products of layers, forward and backward."""
-    made = [(torch.randn(n, i), torch.randn(o, i), torch.randn(n, o)) for n, i, o in layers]
-    room = [(torch.empty(o.shape), torch.empty(w.shape), torch.empty(a.shape)) for a, w, o in made]
+    given = [(torch.randn(n, i), torch.randn(o, i), torch.randn(n, o)) for n, i, o in layers]
+    outs = [(torch.empty(o.shape), torch.empty(w.shape), torch.empty(a.shape)) for a, w, o in given]
 
     def run(steps: int) -> None:
         for _ in range(steps):
-            for (a, w, _), (out, _, _) in zip(made, room, strict=True):
+            for (a, w, _), (out, _, _) in zip(given, outs, strict=True):
                 torch.mm(a, w.T, out=out)
-            for i, ((a, w, slopes), (_, grad, back)) in enumerate(zip(made, room, strict=True)):
-                torch.mm(slopes.T, a, out=grad)
+            for i, ((a, w, gradient), (_, to_w, to_a)) in enumerate(zip(given, outs, strict=True)):
+                torch.mm(gradient.T, a, out=to_w)
                 if i > 0:  # the data need no gradient
-                    torch.mm(slopes, w, out=back)
+                    torch.mm(gradient, w, out=to_a)
 
     return run
 
 
 def _deminat(x: Tensor, y: Tensor) -> Callable[[int], None]:
-    critic = MLPCritic((_DIM,), (_DIM,))
+    critic, per_epoch = MLPCritic((_DIM,), (_DIM,)), len(x) // _BATCH
     stream = batches(len(x), _BATCH, 1, torch.Generator().manual_seed(0))
 
     def run(steps: int) -> None:
-        train(
-            critic,
-            batch_loss(critic, x, y, DEMI()),
-            stream,
-            len(x) // _BATCH,
-            Training(steps=steps),
-        )
+        loss = batch_loss(critic, x, y, DEMI())
+        train(critic, loss, stream, per_epoch, Training(steps=steps))
 
     return run
 
@@ -140,11 +140,4 @@ def _shifted(y: Tensor) -> Tensor:
     return shifted
 
 
-SPEED = Bench(
-    "a training step is near the matrix products that it consists of",
-    _rounds,
-    _time_round,
-    _verdict,
-    runs=15,
-    jobs=1,
-)
+BENCHES = {"speed": Bench(_CLAIM, _rounds, _time_round, _verdict, runs=15, jobs=1)}

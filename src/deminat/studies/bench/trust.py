@@ -1,25 +1,24 @@
-"""Are the promises kept? False alarms, power, bounds above the truth, and what it all costs.
+"""Do tests, intervals and bounds hold? Error rates, power, coverage, and their cost in time.
 
-A cell is a batch of runs, each with data and seeds of its own, and its row counts how often a
-promise was broken. Batches are small enough to be resumed, and large enough for few rows.
+Each kind of check is a `promise`. A cell is a batch of runs, each with data and seeds of its own,
+and its row counts in how many of them the promise was broken.
 
 - `level`: independent x and y with eight kinds of marginals, tested at 5%;
 - `copies` and `groups`: the same with every row twice, and with twenty rows a group;
 - `series`: two independent autoregressions, with and without their order;
 - `power`: a correlation of .3;
 - `given`: x and y that are independent given z, tested given z at 5%;
-- `interval`: 95% intervals of the default recipe that cover the truth, for data like those they
-  were made for and that deserve no warning, and how often there is one all the same; `outside`: how
-  often an interval that misses the truth carries a warning;
-- `bound`: lower bounds above the truth, by quick critics and by critics that know their training
-  rows by heart;
-- `time`: an estimate with all that comes with it, over its trainings alone.
+- `interval`: 95% intervals of the default recipe that miss the truth, and warnings that are not
+  needed, within the validated range; `outside` it: intervals that miss the truth without a warning;
+- `bound`: lower bounds above the truth, by quick critics and by critics that memorised their
+  training rows;
+- `time`: an estimate with its interval, test and bound, relative to its trainings alone.
 """
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from scipy.signal import lfilter
 from ...api import estimate
 from ...critics.networks import MLPCritic
 from ...data.sample import as_sample
+from ...estimators.crossfit import CrossFitOptions
 from ...estimators.neural import Estimator
 from ...inference import Assessor, independence_test
 from ...inference.lower_bound import lower_bound
@@ -39,14 +39,13 @@ from ...training.config import PAPER
 from .runner import Bench
 from .trust_verdicts import trust_verdicts
 
-__all__ = ["TRUST"]
+__all__ = ["BENCHES"]
 
 Array = NDArray[np.float64]
 
 _LEVEL = 0.05
-_BATCH = 50  # runs of a row
-_ROWS_A_GROUP = 20
-_MEMORY = 0.95
+_GROUP_SIZE = 20  # rows
+_AUTOREGRESSION = 0.95
 
 _MARGINALS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -58,7 +57,7 @@ _MARGINALS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "coin": lambda rng, n: rng.integers(0, 2, n).astype(float),
     "atom": lambda rng, n: rng.normal(size=n) * rng.integers(0, 2, n),
 }
-_FAMILIES = (
+_FAMILIES = [
     "1v1-normal-0.75",
     "1v1-additive-0.1",
     "1v1-bimodal-0.75",
@@ -69,8 +68,8 @@ _FAMILIES = (
     "student-identity-1-1-1",
     "student-identity-5-5-2",
     "spiral-multinormal-sparse-3-3-2-2.0",
-)
-_COVERED = (
+]
+_COVERED = [
     "1v1-normal-0.75",
     "1v1-additive-0.1",
     "1v1-bimodal-0.75",
@@ -81,7 +80,7 @@ _COVERED = (
     "student-identity-5-5-2",
     "asinh-student-identity-3-3-2",
     "spiral-multinormal-sparse-3-3-2-2.0",
-)
+]
 _OUTSIDE = (
     ("spiral-normal_cdf-multinormal-sparse-5-5-2-2.0", 1_000),
     ("spiral-multinormal-sparse-25-25-2-2.0", 1_000),
@@ -96,104 +95,88 @@ _GIVEN: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {  # o
     "bent": lambda z, e, f: (np.sin(2 * z) + 0.5 * e, z**2 + 0.5 * f),
     "spread": lambda z, e, f: (z * e, np.exp(z / 2) * f),
 }
-_HEADS: dict[str, tuple[int, int]] = {  # promise: batches a seed, runs in a batch
-    "level": (10, _BATCH),
-    "copies": (10, _BATCH),
-    "groups": (10, _BATCH),
-    "series": (10, _BATCH),
-    "power": (4, _BATCH),
-    "given": (8, 25),
-    "interval": (20, 3),
-    "outside": (4, 5),
-    "bound": (8, 25),
-    "time": (1, 1),
-}
 
 
 def _cells(seeds: Sequence[int]) -> list[Cell]:
-    """Return the cells of each promise; a seed holds all runs that the promise speaks of."""
-    cases = {
-        "level": [(kind, n) for kind in _MARGINALS for n in (200, 2_000)],
-        "copies": [("normal", 200), ("normal", 2_000)],
-        "groups": [("normal", 200), ("normal", 2_000)],
-        "series": [("autoregression", 2_000)],
-        "power": [("normal", 1_000)],
-        "given": [(kind, n) for kind in _GIVEN for n in (500, 2_000)],
-        "interval": [(family, 5_000) for family in _COVERED],
-        "outside": list(_OUTSIDE),
-        "bound": [(family, 1_000) for family in _FAMILIES],
-        "time": [(family, 5_000) for family in _FAMILIES],
-    }
+    """Return the cells of each promise; one seed has enough runs for a verdict."""
     return [
-        {"promise": promise, "case": case, "n": n, "seed": seed, "batch": batch}
+        {"promise": name, "case": case, "n": n, "seed": seed, "batch": batch}
         for seed in seeds
-        for promise, found in cases.items()
-        for case, n in found
-        for batch in range(_HEADS[promise][0])
+        for name, promise in _PROMISES.items()
+        for case, n in promise.cases
+        for batch in range(promise.batches)
     ]
 
 
 def _run(cell: Cell) -> Row:
-    """Return how many runs there were, and how many broke the promise or were warned."""
-    return _RUNS[cell["promise"]](cell)
+    """Return the number of runs, and of those that broke the promise or had a warning."""
+    return _PROMISES[cell["promise"]].run(cell)
 
 
 def _streams(cell: Cell) -> list[np.random.Generator]:
-    """Return a source of randomness for each run of a cell."""
+    """Return a random generator for each run of a cell."""
     entropy = [cell["seed"], cell["n"], *cell["case"].encode(), *cell["promise"].encode()]
     root = np.random.SeedSequence([*entropy, cell["batch"]])
-    return [np.random.default_rng(child) for child in root.spawn(_HEADS[cell["promise"]][1])]
+    return [np.random.default_rng(child) for child in root.spawn(_PROMISES[cell["promise"]].runs)]
 
 
-def _tested(
-    cell: Cell, draw: Callable[[np.random.Generator], tuple[Array, Array]], **how: Any
+def _test(
+    cell: Cell,
+    draw: Callable[[np.random.Generator], tuple[Array, Array]],
+    groups: Any = None,
+    order: Any = None,
 ) -> Row:
+    """Test pairs of each run for independence; count rejections and warnings."""
     results = [
-        independence_test(*draw(rng), seed=int(rng.integers(1 << 31)), **how)
+        independence_test(*draw(rng), groups=groups, order=order, seed=_seed(rng))
         for rng in _streams(cell)
     ]
-    warned = sum(any(w.code == "autocorrelated" for w in r.warnings) for r in results)
-    return {
-        "runs": len(results),
-        "rejected": sum(r.p_value <= _LEVEL for r in results),
-        "warned": warned,
-    }
+    rejected = sum(r.p_value <= _LEVEL for r in results)
+    return {"runs": len(results), "rejected": rejected, "warned": _autocorrelated(results)}
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(1 << 31))
+
+
+def _autocorrelated(warned: Iterable[Any]) -> int:
+    """Return how many results or samples warn of autocorrelated rows."""
+    return sum(any(w.code == "autocorrelated" for w in one.warnings) for one in warned)
 
 
 def _level(cell: Cell) -> Row:
     draw, n = _MARGINALS[cell["case"]], cell["n"]
-    return _tested(cell, lambda rng: (draw(rng, n), draw(rng, n)))
+    return _test(cell, lambda rng: (draw(rng, n), draw(rng, n)))
 
 
 def _copies(cell: Cell) -> Row:
     half = cell["n"] // 2
-    return _tested(cell, lambda rng: tuple(np.repeat(rng.normal(size=(2, half)), 2, axis=1)))
+    return _test(cell, lambda rng: tuple(np.repeat(rng.normal(size=(2, half)), 2, axis=1)))
 
 
 def _groups(cell: Cell) -> Row:
-    """Test rows that have their group in common, on both sides."""
-    of = np.arange(cell["n"]) // _ROWS_A_GROUP
-    count = int(of.max()) + 1
+    """Test rows whose x and y both depend on their group."""
+    groups = np.arange(cell["n"]) // _GROUP_SIZE
+    count = int(groups.max()) + 1
 
     def draw(rng: np.random.Generator) -> tuple[Array, Array]:
-        own = 0.5 * rng.normal(size=(2, len(of)))
-        return tuple(rng.normal(size=(2, count))[:, of] + own)
+        own = 0.5 * rng.normal(size=(2, len(groups)))
+        return tuple(rng.normal(size=(2, count))[:, groups] + own)
 
-    return _tested(cell, draw, groups=of)
+    return _test(cell, draw, groups=groups)
 
 
 def _series(cell: Cell) -> Row:
-    """Test two series with their order, and count how often they are warned of without it."""
+    """Test two series with their order, and count warnings without it."""
     n = cell["n"]
 
     def draw(rng: np.random.Generator) -> tuple[Array, Array]:
         steps = rng.normal(size=(2, n + 500))
-        return tuple(lfilter([1], [1, -_MEMORY], steps, axis=1)[:, 500:])
+        return tuple(lfilter([1], [1, -_AUTOREGRESSION], steps, axis=1)[:, 500:])
 
-    row = _tested(cell, draw, order=True)
+    row = _test(cell, draw, order=True)
     samples = (as_sample(*draw(rng)) for rng in _streams(cell))
-    told = sum(any(w.code == "autocorrelated" for w in s.warnings) for s in samples)
-    return {**row, "warned": told}
+    return {**row, "warned": _autocorrelated(samples)}
 
 
 def _power(cell: Cell) -> Row:
@@ -201,25 +184,25 @@ def _power(cell: Cell) -> Row:
         x, y = rng.normal(size=(2, cell["n"]))
         return x, 0.3 * x + math.sqrt(1 - 0.3**2) * y
 
-    return _tested(cell, draw)
+    return _test(cell, draw)
 
 
 def _given(cell: Cell) -> Row:
-    """Test x and y that have nothing in common but z."""
+    """Test x and y that are independent given z."""
     draw, p_values = _GIVEN[cell["case"]], []
     for rng in _streams(cell):
         z, e, f = rng.normal(size=(3, cell["n"]))
-        test = independence_test(*draw(z, e, f), given=z, seed=int(rng.integers(1 << 31)))
+        test = independence_test(*draw(z, e, f), given=z, seed=_seed(rng))
         p_values.append(test.p_value)
     return {"runs": len(p_values), "rejected": sum(p <= _LEVEL for p in p_values)}
 
 
 def _interval(cell: Cell) -> Row:
-    """Count intervals that miss the truth, and those among them that were warned of."""
+    """Count intervals that miss the truth, and those among them with a warning."""
     task, results = get(cell["case"]), []
     for rng in _streams(cell):
         pair = task.sample(cell["n"], rng)
-        results.append(estimate(*pair, seed=int(rng.integers(1 << 31))))
+        results.append(estimate(*pair, seed=_seed(rng)))
     low, high = np.transpose([r.interval for r in results])
     missed = (task.mi < low) | (task.mi > high)
     return {
@@ -235,16 +218,16 @@ def _interval(cell: Cell) -> Row:
 
 
 def _bound(cell: Cell) -> Row:
-    """Count lower bounds above the truth; half of the evidence is by overfitted critics."""
+    """Count lower bounds above the truth, with overfitted critics and with quick ones."""
     task, above, bounds = get(cell["case"]), 0, []
     training = replace(PAPER, epochs=30, halve_at=())
-    keen = Estimator(critic=MLPCritic, start=None, training=training, correct=False)
+    overfitted = Estimator(critic=MLPCritic, baseline=None, training=training, correct=False)
     for rng in _streams(cell):
         sample = as_sample(*task.sample(cell["n"], rng))
-        seed = int(rng.integers(1 << 31))
-        fit = replace(keen, seed=seed).cross_fit(sample, folds=2)
-        chained = [link.tables(seed) for link in sequential_parts(sample, seed)]
-        each = lower_bound(fit.tables), lower_bound(fit.tables, chained)
+        seed = _seed(rng)
+        fit = replace(overfitted, seed=seed).cross_fit(sample, CrossFitOptions(folds=2))
+        sequential = [part.tables(seed) for part in sequential_parts(sample, seed)]
+        each = lower_bound(fit.tables), lower_bound(fit.tables, sequential)
         bounds.append(max(each))
         above += max(each) > task.mi
     return {
@@ -256,33 +239,40 @@ def _bound(cell: Cell) -> Row:
 
 
 def _time(cell: Cell) -> Row:
-    """Time the trainings of an estimate, and what is done with their scores."""
+    """Time the trainings of an estimate, and the whole of it."""
     (rng,) = _streams(cell)
     sample = as_sample(*get(cell["case"]).sample(cell["n"], rng))
     estimator = Estimator(seed=cell["seed"])
     start = time.perf_counter()
-    fit = estimator.cross_fit(sample)
-    (result,) = estimator.readings(fit, [estimator.objective], sample)
+    fit = estimator.cross_fit(sample, CrossFitOptions())
+    result = estimator.reading(fit, sample)
     bare = time.perf_counter() - start
-    Assessor(sample, cell["seed"])(result, fit)
+    Assessor(sample, cell["seed"])(result, fit, estimator)
     whole = time.perf_counter() - start
     return {"runs": 1, "bare_seconds": bare, "ratio": whole / bare}
 
 
-_RUNS: dict[str, Callable[[Cell], Row]] = {
-    "level": _level,
-    "copies": _copies,
-    "groups": _groups,
-    "series": _series,
-    "power": _power,
-    "given": _given,
-    "interval": _interval,
-    "outside": _interval,
-    "bound": _bound,
-    "time": _time,
+@dataclass(frozen=True)
+class _Promise:
+    """What is tested: how, on which cases and sizes, in how many batches of how many runs."""
+
+    run: Callable[[Cell], Row]
+    cases: Sequence[tuple[str, int]]
+    batches: int
+    runs: int
+
+
+_BOTH_SIZES = [("normal", 200), ("normal", 2_000)]
+_PROMISES = {
+    "level": _Promise(_level, [(kind, n) for kind in _MARGINALS for n in (200, 2_000)], 10, 50),
+    "copies": _Promise(_copies, _BOTH_SIZES, 10, 50),
+    "groups": _Promise(_groups, _BOTH_SIZES, 10, 50),
+    "series": _Promise(_series, [("autoregression", 2_000)], 10, 50),
+    "power": _Promise(_power, [("normal", 1_000)], 4, 50),
+    "given": _Promise(_given, [(kind, n) for kind in _GIVEN for n in (500, 2_000)], 8, 25),
+    "interval": _Promise(_interval, [(family, 5_000) for family in _COVERED], 20, 3),
+    "outside": _Promise(_interval, _OUTSIDE, 4, 5),
+    "bound": _Promise(_bound, [(family, 1_000) for family in _FAMILIES], 8, 25),
+    "time": _Promise(_time, [(family, 5_000) for family in _FAMILIES], 1, 1),
 }
-
-
-TRUST = Bench(
-    "what comes with an estimate is as good as its word", _cells, _run, trust_verdicts, runs=1
-)
+BENCHES = {"trust": Bench("tests, intervals and bounds hold", _cells, _run, trust_verdicts, runs=1)}

@@ -1,4 +1,4 @@
-"""What `bench trust` must find: each promise, with how often it may be broken."""
+"""Verdicts of `bench trust`: how often each promise may be broken."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -6,31 +6,27 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...runtime.rowstore import Row
-from .runner import mark
+from .runner import grouped, mark
 
 __all__ = ["trust_verdicts"]
 
 _RANGE_GIVEN = (0.03, 0.08)
-_RANGE = (0.021, 0.079)  # of 500 runs at a level of 5%, but for one time in three hundred
+_RANGE = (0.021, 0.079)  # false alarms of 500 runs at 5% are outside once in 300 times
 
 
 def trust_verdicts(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each promise and case of the rows: was it kept?"""
-    lines = []
-    for promise in dict.fromkeys(row["promise"] for row in rows):
-        own = [row for row in rows if row["promise"] == promise]
-        lines += _VERDICTS[promise](own)
-    return lines
+    """Return a line for each promise and case of the rows: does it hold?"""
+    promises = grouped(rows, "promise").items()
+    return [line for (promise,), own in promises for line in _VERDICTS[promise](own)]
 
 
 def _shares(rows: Sequence[Row], key: str = "rejected") -> dict[str, tuple[float, int]]:
     """Return the share of runs and their number, by case and n."""
-    found: dict[str, tuple[float, int]] = {}
-    for name in dict.fromkeys(f"{r['case']}, n={r['n']}" for r in rows):
-        own = [r for r in rows if f"{r['case']}, n={r['n']}" == name]
+    shares: dict[str, tuple[float, int]] = {}
+    for (case, n), own in grouped(rows, "case", "n").items():
         runs = sum(r["runs"] for r in own)
-        found[name] = sum(r[key] for r in own) / runs, runs
-    return found
+        shares[f"{case}, n={n}"] = sum(r[key] for r in own) / runs, runs
+    return shares
 
 
 def _false_alarms(rows: Sequence[Row]) -> list[str]:
@@ -42,23 +38,23 @@ def _false_alarms(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _of_series(rows: Sequence[Row]) -> list[str]:
+def _series(rows: Sequence[Row]) -> list[str]:
     ((share, runs),) = _shares(rows).values()
     ((warned, _),) = _shares(rows, "warned").values()
     return [
-        f"{mark(warned == 1)} series: {warned:.1%} are warned of without their order (100%), "
+        f"{mark(warned == 1)} series: {warned:.1%} have a warning without their order (100%), "
         f"{runs} runs",
         f"{mark(share <= 0.10)} series: {share:.1%} false alarms at 5% with their order (at most "
         f"10%), {runs} runs",
     ]
 
 
-def _of_power(rows: Sequence[Row]) -> list[str]:
+def _power(rows: Sequence[Row]) -> list[str]:
     ((share, runs),) = _shares(rows).values()
     return [f"{mark(share >= 0.95)} power: {share:.1%} found (at least 95%), {runs} runs"]
 
 
-def _of_intervals(rows: Sequence[Row]) -> list[str]:
+def _intervals(rows: Sequence[Row]) -> list[str]:
     lines = [
         f"{mark(share <= 0.10)} interval, {name}: covers the truth in {1 - share:.0%} (at least "
         f"90%), {runs} runs"
@@ -69,20 +65,20 @@ def _of_intervals(rows: Sequence[Row]) -> list[str]:
     found = ", ".join(f"{code} {count}" for code, count in codes.most_common())
     return [
         *lines,
-        f"{mark(alarmed <= 0.05 * runs)} warnings: {alarmed / runs:.1%} of data that deserve none "
-        f"have one (at most 5%), {runs} runs" + (f": {found}" if found else ""),
+        f"{mark(alarmed <= 0.05 * runs)} warnings: {alarmed / runs:.1%} of data in the validated "
+        f"range have one (at most 5%), {runs} runs" + (f": {found}" if found else ""),
     ]
 
 
-def _of_outside(rows: Sequence[Row]) -> list[str]:
+def _outside(rows: Sequence[Row]) -> list[str]:
     missed, warned = (sum(r[key] for r in rows) for key in ("rejected", "warned"))
     return [
         f"{mark(warned >= 0.95 * missed)} outside: {warned} of {missed} intervals that miss the "
-        f"truth are warned of (at least 95%), {sum(r['runs'] for r in rows)} runs"
+        f"truth have a warning (at least 95%), {sum(r['runs'] for r in rows)} runs"
     ]
 
 
-def _of_bounds(rows: Sequence[Row]) -> list[str]:
+def _bounds(rows: Sequence[Row]) -> list[str]:
     return [
         f"{mark(share <= 0.05)} bound, {name}: {share:.1%} above the truth (at most 5%), "
         f"{runs} runs"
@@ -90,7 +86,7 @@ def _of_bounds(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _of_time(rows: Sequence[Row]) -> list[str]:
+def _time(rows: Sequence[Row]) -> list[str]:
     worst = max(rows, key=lambda r: float(r["ratio"]))
     mean = float(np.mean([r["ratio"] for r in rows]))
     return [
@@ -101,10 +97,10 @@ def _of_time(rows: Sequence[Row]) -> list[str]:
 
 _VERDICTS: dict[str, Callable[[Sequence[Row]], list[str]]] = {
     **dict.fromkeys(("level", "copies", "groups", "given"), _false_alarms),
-    "series": _of_series,
-    "power": _of_power,
-    "interval": _of_intervals,
-    "outside": _of_outside,
-    "bound": _of_bounds,
-    "time": _of_time,
+    "series": _series,
+    "power": _power,
+    "interval": _intervals,
+    "outside": _outside,
+    "bound": _bounds,
+    "time": _time,
 }

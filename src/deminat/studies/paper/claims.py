@@ -1,8 +1,8 @@
-"""What the paper says of its Gaussian experiment, beside what the rows say.
+"""Claims of the paper about its Gaussian experiment, and whether the rows agree.
 
-Errors are means over draws of truth - estimate, so an overestimate is negative. A claim holds of a
-point, one truth of one table, or it does not. How many points it holds of is told; the rows agree
-from nine tenths of them on, and partly from a quarter on.
+Errors are means over draws of truth - estimate, so an overestimate is negative. A point is one
+truth of one table. The rows agree with a claim if it holds at nine tenths of its points or more,
+and partly if it holds at a quarter or more.
 """
 
 import math
@@ -16,12 +16,12 @@ from ...runtime.rowstore import Row
 __all__ = ["Claim", "claims"]
 
 _ALPHAS = {"demi(alpha=0.25)": ".25", "demi": ".5", "demi(alpha=0.75)": ".75"}
-_LEAST, *_, _MOST = _ALPHAS
 _SMILES = "smile(tau=1)", "smile(tau=5)", "smile(tau=inf)"
 _OTHERS = *_SMILES, "ccmi", "mine", "infonce", "gm"
+_ALL = "gm", *_ALPHAS, *_OTHERS
 _UNCLIPPED = "smile(tau=inf)", "ccmi", "mine", "infonce"  # clipped, SMILE may be DEMI + tau
-_CEILING = math.log(64)  # nats that InfoNCE can read with batches of 64: no more, whatever it does
-_FULL = 0.95  # share of the ceiling from which InfoNCE is called saturated
+_CEILING = math.log(64)  # nats: InfoNCE cannot exceed this with batches of 64
+_SATURATED = 0.95  # share of the ceiling from which InfoNCE is called saturated
 _HIGH = 10.0  # nats from which information is called high
 _NEAR = 0.05  # share of the truth within which errors are called equal
 _FEW = 20  # columns
@@ -34,7 +34,7 @@ class Claim:
     Args:
         text: The claim.
         verdict: `agrees`, `partly`, `does not agree` or `not run`.
-        figures: What the rows say.
+        figures: In how many points it holds, and how far the worst is off.
     """
 
     text: str
@@ -59,9 +59,13 @@ class _Point:
     def has(self, *methods: str) -> bool:
         return all(method in self.errors for method in methods)
 
+    def best(self, methods: Sequence[str]) -> str:
+        """Return which of the methods has the smallest error."""
+        return min((m for m in methods if self.has(m)), key=lambda m: abs(self.errors[m]))
+
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
-    """Return the claims of section 3.1 beside what the rows of the experiment say."""
+    """Return the claims of section 3.1 with the verdict of the rows of the experiment."""
     points = _points(rows)
     return [
         _saturates(points),
@@ -69,8 +73,13 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
         _demi_is_best(points, _OTHERS, ""),
         _demi_is_best(points, _UNCLIPPED, " of all but GM and clipped SMILE"),
         _alpha_is_free(points),
-        _flows_win(points),
-        _flows_fail(points),
+        _flows(points, "normal", "GM is best on Gaussians", lambda p: p.best(_ALL) == "gm"),
+        _flows(
+            points,
+            "cubic",
+            "GM fails on cubic ones: DEMI is nearer",
+            lambda p: p.best(("gm", "demi")) == "demi",
+        ),
     ]
 
 
@@ -86,109 +95,95 @@ def _points(rows: Sequence[Row]) -> list[_Point]:
 
 
 def _judged(
-    text: str, points: Sequence[_Point], holds: Callable[[_Point], bool], figures: str
+    text: str,
+    points: Sequence[_Point],
+    holds: Callable[[_Point], bool],
+    figures: Callable[[], str],
 ) -> Claim:
-    """Return a claim with the verdict of the points that it is of."""
+    """Return a claim with the verdict of its points; `figures` is called if there are any."""
     if not points:
         return Claim(text, "not run", "")
-    share = sum(map(holds, points)) / len(points)
+    count = sum(map(holds, points))
+    share = count / len(points)
     verdict = "agrees" if share >= 0.9 else "partly" if share >= 0.25 else "does not agree"
-    held = f"{sum(map(holds, points))} of {len(points)} points"
-    return Claim(text, verdict, f"{held}; {figures}")
+    return Claim(text, verdict, f"{count} of {len(points)} points; {figures()}")
 
 
 def _saturates(points: Sequence[_Point]) -> Claim:
     own = [p for p in points if p.has("infonce") and p.truth >= _HIGH]
-    read = [p.truth - p.errors["infonce"] for p in own]
+    estimates = [p.truth - p.errors["infonce"] for p in own]
     return _judged(
-        f"InfoNCE saturates: from {_HIGH:g} nats on it reads {_FULL:.0%} of log 64 = 4.16 or more",
+        f"InfoNCE saturates: from {_HIGH:g} nats on it reads {_SATURATED:.0%} of log 64 = 4.16 or "
+        "more",
         own,
-        lambda p: p.truth - p.errors["infonce"] >= _FULL * _CEILING,
-        f"it reads {min(read):.2f} to {max(read):.2f} nats there" if read else "",
+        lambda p: p.truth - p.errors["infonce"] >= _SATURATED * _CEILING,
+        lambda: f"it reads {min(estimates):.2f} to {max(estimates):.2f} nats there",
     )
 
 
 def _overestimates(points: Sequence[_Point], method: str) -> Claim:
     own = [p for p in points if p.has(method, "demi") and p.d == _FEW and p.truth >= _HIGH]
     own = [p for p in own if p.kind == "normal"]  # of cubic pairs the paper says the opposite
-    lowest = min(own, key=lambda p: p.errors[method], default=None)
-    above = sum(p.errors[method] < 0 for p in own)
+
+    def figures() -> str:
+        lowest = min(own, key=lambda p: p.errors[method])
+        above = sum(p.errors[method] < 0 for p in own)
+        return f"above the truth in {above}, most by {-lowest.errors[method]:.1f} at {lowest.name}"
+
     return _judged(
         f"{method} overestimates high information at 20-d, compared with DEMI",
         own,
         lambda p: p.errors[method] < p.errors["demi"],
-        f"above the truth in {above}, most by {-lowest.errors[method]:.1f} at {lowest.name}"
-        if lowest
-        else "",
+        figures,
     )
 
 
 def _demi_is_best(points: Sequence[_Point], others: Sequence[str], words: str) -> Claim:
-    own = [p for p in points if p.has("demi") and any(m in p.errors for m in others)]
-
-    def best(p: _Point) -> str:
-        return min((m for m in others if m in p.errors), key=lambda m: abs(p.errors[m]))
+    own = [p for p in points if p.has("demi") and any(map(p.has, others))]
 
     def behind(p: _Point) -> float:
-        return abs(p.errors["demi"]) - abs(p.errors[best(p)])
+        return abs(p.errors["demi"]) - abs(p.errors[p.best(others)])
 
-    worst = max(own, key=behind, default=None)
-    told = ""
-    if worst:
-        other = best(worst)
-        told = (
-            f"farthest behind at {worst.name}: {worst.errors['demi']:+.2f}, "
-            f"{other} {worst.errors[other]:+.2f}"
-        )
+    def figures() -> str:
+        worst = max(own, key=behind)
+        demi, other = worst.errors["demi"], worst.best(others)
+        return f"farthest behind at {worst.name}: {demi:+.2f}, {other} {worst.errors[other]:+.2f}"
+
     return _judged(
         f"DEMI is best{words}, or within {_NEAR:.0%} of the truth of the best",
         own,
         lambda p: behind(p) <= _NEAR * p.truth,
-        told,
+        figures,
     )
 
 
 def _alpha_is_free(points: Sequence[_Point]) -> Claim:
     own = [p for p in points if p.has(*_ALPHAS)]
+    least, *_, most = _ALPHAS
 
     def spread(p: _Point) -> float:
         errors = [p.errors[method] for method in _ALPHAS]
-        return max(errors) - min(errors)
+        return (max(errors) - min(errors)) / p.truth
 
-    widest = max(own, key=lambda p: spread(p) / p.truth, default=None)
-    told = ""
-    if widest:
+    def figures() -> str:
+        widest = max(own, key=spread)
         each = [f"{widest.errors[method]:+.2f} at {alpha}" for method, alpha in _ALPHAS.items()]
-        higher = sum(p.errors[_LEAST] > p.errors[_MOST] for p in own)
-        told = f"most at {widest.name}: {', '.join(each)}; .75 reads more than .25 in {higher}"
+        higher = sum(p.errors[least] > p.errors[most] for p in own)
+        return f"most at {widest.name}: {', '.join(each)}; .75 reads more than .25 in {higher}"
+
     return _judged(
         f"alpha does not matter: its choice moves estimates by less than {_NEAR:.0%}",
         own,
-        lambda p: spread(p) < _NEAR * p.truth,
-        told,
+        lambda p: spread(p) < _NEAR,
+        figures,
     )
 
 
-def _flows_win(points: Sequence[_Point]) -> Claim:
-    own = [p for p in points if p.has("gm", "demi") and p.kind == "normal"]
-    return _judged("GM is best on Gaussians", own, _is_best, _range_of(own, "its errors there are"))
-
-
-def _flows_fail(points: Sequence[_Point]) -> Claim:
-    own = [p for p in points if p.has("gm", "demi") and p.kind == "cubic"]
+def _flows(
+    points: Sequence[_Point], kind: str, text: str, holds: Callable[[_Point], bool]
+) -> Claim:
+    own = [p for p in points if p.has("gm", "demi") and p.kind == kind]
+    errors = [p.errors["gm"] for p in own]
     return _judged(
-        "GM fails on cubic ones: DEMI is nearer",
-        own,
-        lambda p: abs(p.errors["gm"]) > abs(p.errors["demi"]),
-        _range_of(own, "its errors there are"),
+        text, own, holds, lambda: f"its errors there are {min(errors):+.2f} to {max(errors):+.2f}"
     )
-
-
-def _is_best(point: _Point) -> bool:
-    others = [abs(point.errors[m]) for m in (*_ALPHAS, *_OTHERS) if m in point.errors and m != "gm"]
-    return abs(point.errors["gm"]) <= min(others)
-
-
-def _range_of(points: Sequence[_Point], words: str) -> str:
-    errors = [p.errors["gm"] for p in points]
-    return f"{words} {min(errors):+.2f} to {max(errors):+.2f}" if errors else ""

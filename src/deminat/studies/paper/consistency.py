@@ -1,6 +1,6 @@
 r"""Self-consistency on MNIST, appendix A: three ratios that are known although no MI is.
 
-$Y_t$ keeps the top t rows of an image X and blackens the others. Three curves over t:
+$Y_t$ is an image X with all but its top t rows black. Three curves over t:
 
 | test           | ratio                                        | should be                     |
 |----------------|----------------------------------------------|-------------------------------|
@@ -8,8 +8,8 @@ $Y_t$ keeps the top t rows of an image X and blackens the others. Three curves o
 | `processing`   | I([X, X]; [Y_t, Y_{t-3}]) / I(X; Y_t)        | 1: Y_{t-3} adds nothing       |
 | `additivity`   | I([X1, X2]; [h(X1; t), h(X2; t)]) / I(X; Y_t) | 2: X2 is another image       |
 
-X is continuous in name only and each image is its own, so the true information is infinite; the
-estimates show what a critic trained on 60,000 images can tell.
+All images differ, so the true information is infinite; the estimates show how well a critic that
+was trained on 60,000 images tells new ones apart.
 
 References:
     Liao et al. (2020), appendix A. Song and Ermon (2020), section 6.2.
@@ -17,6 +17,7 @@ References:
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -24,26 +25,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...critics.networks import ConvCritic
-from ...data.sample import as_sample
 from ...data.transforms import Identity
 from ...datasets import mnist
 from ...estimators.neural import Estimator
-from ...estimators.scores import result_from_scores
 from ...objectives import DEMI, SMILE, InfoNCE, Objective
 from ...runtime.rowstore import Cell, Row
 from ...training.config import PAPER, Training
-from .recipe import FULL, check_precision, fit_once, precision_key
+from .recipe import (
+    check_precision,
+    fit_once,
+    held_out_results,
+    precision_key,
+    result_rows,
+    unchecked,
+)
+from .tables import Table, spread, with_precision
 
-__all__ = ["TESTS", "ConsistencyStudy", "ratios", "run_consistency", "run_on_images"]
+__all__ = [
+    "ConsistencyStudy",
+    "consistency_setting",
+    "consistency_tables",
+    "ratios",
+    "run_consistency",
+    "run_on_images",
+]
 
 Images = NDArray[np.float32]
 
 _SPLITS: tuple[Literal["train"], Literal["test"]] = ("train", "test")
 _ALL, _LEAST = 60_000, 64  # images to train on
 _ROWS = 28
-_APART = 3
+_APART = 3  # rows
 _CLEAR = 2.0  # standard errors above 0
-TESTS = ("monotonicity", "processing", "additivity")
+_POINT = "t", "epochs", "contrast", "images", "draw", "check"  # what rows of one point share
+_TESTS = ("monotonicity", "processing", "additivity")
 _TRAINED: dict[str, tuple[Objective, ...]] = {
     "demi(0.5)": (DEMI(), SMILE(1.0), SMILE(5.0), SMILE(math.inf)),
     "infonce": (InfoNCE(),),
@@ -52,17 +67,17 @@ _TRAINED: dict[str, tuple[Objective, ...]] = {
 
 @dataclass(frozen=True)
 class ConsistencyStudy:
-    """What to run.
+    """Settings of the experiment.
 
     Args:
         rows: Values of t.
-        trainings: What to train.
-        epochs: Of 64 examples a batch, joint and unpaired ones; of InfoNCE, of 64 pairs a batch.
-        contrast: Unpaired partners a pair for InfoNCE, which cannot read more than log(k + 1).
+        trainings: Names of trainings.
+        epochs: Of 64 joint and unpaired examples a batch; for InfoNCE, of 64 pairs a batch.
+        contrast: Unpaired partners a pair for InfoNCE, whose estimates are at most log(k + 1).
         precision: Of matrix products in training: `float32`, or `bfloat16` with sums in float32.
-        images: Training images to take, the first ones; test images are taken in proportion.
+        images: Number of training images, the first ones; test images in proportion.
         reps: Runs of each.
-        scale: Share of the images to take, for a quick look.
+        scale: Share of the images to use, for a quick run.
         check: Whether the images must be the published ones.
     """
 
@@ -70,7 +85,7 @@ class ConsistencyStudy:
     trainings: tuple[str, ...] = tuple(_TRAINED)
     epochs: int = 100
     contrast: int = 63
-    precision: str = FULL
+    precision: str = "float32"
     images: int = _ALL
     reps: int = 1
     scale: float = 1.0
@@ -96,18 +111,18 @@ class ConsistencyStudy:
             }
             for draw in range(self.reps)
             for training in self.trainings
-            for test in TESTS
+            for test in _TESTS
             for t in self.rows
         ]
 
 
 def run_consistency(cell: Cell) -> list[Row]:
-    """Train once and return a row for each readout."""
+    """Train once and return a row for each estimate."""
     return run_on_images(cell, *(_images(split, cell) for split in _SPLITS))
 
 
 def run_on_images(cell: Cell, train_images: Images, test_images: Images) -> list[Row]:
-    """Train once on images (n, 28, 28) from 0 to 1 and return a row for each readout."""
+    """Train once on images (n, 28, 28) from 0 to 1 and return a row for each estimate."""
     start = time.perf_counter()
     rng = np.random.default_rng([cell["draw"], cell["t"]])
     train, held = (_pairs(cell, images, rng) for images in (train_images, test_images))
@@ -117,31 +132,19 @@ def run_on_images(cell: Cell, train_images: Images, test_images: Images) -> list
         critic=ConvCritic,
         scaling=Identity,
         training=_training(cell, len(train[0])),
-        start=None,
+        baseline=None,
         seed=cell["draw"],
         correct=False,
     )
-    fitted = fit_once(estimator, train, cell.get("precision", FULL))
-    scores = fitted.scores(as_sample(*held), cell["contrast"])
-    seconds = round(time.perf_counter() - start, 2)
-    results = (result_from_scores(objective, scores) for objective in objectives)
-    return [
-        {
-            **cell,
-            "method": result.method,
-            "estimate": result.mi,
-            "standard_error": result.standard_error,
-            "seconds": seconds,
-        }
-        for result in results
-    ]
+    fitted = fit_once(estimator, cell, train)
+    return result_rows(cell, held_out_results(fitted, objectives, held, cell["contrast"]), start)
 
 
 def ratios(rows: list[Row]) -> list[Row]:
-    """Return the rows with a `ratio`: `None` where what to divide by is not there, or may be 0.
+    """Return the rows with a `ratio`; `None` where its denominator is missing, or may be 0.
 
-    Its `ratio_error` is a standard error over test pairs, which sees no luck of a training. InfoNCE
-    is called by how many it was trained against, which limit what it can read.
+    Its `ratio_error` is a standard error over test pairs, without the variation between trainings.
+    The name of InfoNCE shows its number of unpaired partners, which limits the estimate.
     """
     alone = {_point(r): r for r in rows if r["test"] == "monotonicity"}
     found = []
@@ -163,17 +166,14 @@ def _name(row: Row) -> str:
 
 
 def _point(row: Row) -> tuple[object, ...]:
-    """Return what the rows of one value of t have in common."""
-    keys = "t", "epochs", "contrast", "images", "draw", "check"
-    return _name(row), row.get("precision"), *(row[key] for key in keys)
+    return _name(row), row.get("precision"), *(row[key] for key in _POINT)
 
 
 def _images(split: Literal["train", "test"], cell: Cell) -> Images:
     """Return the first images (n, 28, 28), from 0 to 1; of both splits the same share."""
     images, _ = mnist(split, check=cell["check"])
     share = cell["images"] / _ALL
-    some = images[: max(_LEAST, round(share * len(images)))]
-    return np.asarray(some / 255, np.float32)
+    return np.asarray(images[: max(_LEAST, round(share * len(images)))] / 255, np.float32)
 
 
 def _pairs(cell: Cell, images: Images, rng: np.random.Generator) -> tuple[Images, Images]:
@@ -191,9 +191,9 @@ def _pairs(cell: Cell, images: Images, rng: np.random.Generator) -> tuple[Images
 
 def _top(images: Images, t: int) -> Images:
     """Return images with all but the top t rows black."""
-    kept = images.copy()
-    kept[:, max(t, 0) :] = 0
-    return kept
+    top = images.copy()
+    top[:, max(t, 0) :] = 0
+    return top
 
 
 def _training(cell: Cell, images: int) -> Training:
@@ -202,3 +202,15 @@ def _training(cell: Cell, images: int) -> Training:
     if cell["training"] == "infonce":
         return replace(plain, batch=64, negatives=cell["contrast"], epochs=cell["epochs"])
     return replace(plain, steps=max(1, cell["epochs"] * images // 64))  # half are joint
+
+
+def consistency_setting(row: Cell) -> str:
+    """Return what ratios must share to be compared."""
+    return f"{row['epochs']} epochs, {row['images']:,} images" + unchecked(row)
+
+
+def consistency_tables(rows: Sequence[Row]) -> list[Table]:
+    """Return the ratios of each test."""
+    rows = with_precision([r for r in rows if r["ratio"] is not None])
+    each = {test: [r for r in rows if r["test"] == test] for test in _TESTS}
+    return [spread(own, f"{test}: ratio by t", "t", "ratio") for test, own in each.items() if own]

@@ -1,7 +1,7 @@
-"""Several processes that train one model: started by torchrun, led by the first.
+"""Several processes that train one model, started by torchrun.
 
-The first process keeps the rows and hands each cell to the others before it runs it, so that all of
-them train it together.
+The first process stores the rows. It sends each cell to the others before it runs it, so that all
+of them train it together.
 """
 
 import os
@@ -17,13 +17,13 @@ from ...errors import DataError, TrainingError, printable
 from ...runtime.rowstore import Cell, Row
 
 __all__ = [
-    "broadcast_runs",
     "follow_leader",
     "is_one_of_several",
     "leader",
     "process_group",
     "rank",
     "ranks",
+    "run_on_first",
 ]
 
 Run = Callable[[Cell], list[Row]]
@@ -40,7 +40,7 @@ def ranks() -> int:
 
 
 def rank() -> int:
-    """Return which of them this is, 0 for the first."""
+    """Return the index of this process, 0 for the first."""
     return distributed.get_rank() if _is_on() else 0
 
 
@@ -51,7 +51,10 @@ def _is_on() -> bool:
 @contextmanager
 def process_group(device: str) -> Iterator[str]:
     """Join the other processes if torchrun started several; give the device of this one."""
-    _check(device)
+    if device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", device):
+        raise DataError(f"device must be cpu or cuda, got {printable(device)}")
+    if device != "cpu" and not torch.cuda.is_available():
+        raise DataError(f"there is no {device}: torch finds no GPU here; leave out --device")
     if not is_one_of_several():
         yield device
         return
@@ -68,30 +71,30 @@ def process_group(device: str) -> Iterator[str]:
 
 @contextmanager
 def leader(run: Run) -> Iterator[Run]:
-    """Give a run that the other processes join, and let them go at the end."""
+    """Give a run that the other processes join, and end them afterwards."""
     if ranks() == 1:
         yield run
         return
 
     def lead(cell: Cell) -> list[Row]:
-        _exchanged(cell)
+        _broadcast(cell)
         return run(cell)
 
     try:
         yield lead
     finally:
-        _exchanged(None)
+        _broadcast(None)
 
 
 def follow_leader(run: Run) -> None:
     """Run what the first process runs, until it ends."""
-    while (cell := _exchanged(None)) is not None:
-        with suppress(DataError, TrainingError):  # which the first tells, and goes on
+    while (cell := _broadcast(None)) is not None:
+        with suppress(DataError, TrainingError):  # which the first process reports
             run(cell)
 
 
-def broadcast_runs(action: Callable[[], None]) -> None:
-    """Let the first process do something; if it cannot, none goes on as if it could."""
+def run_on_first(action: Callable[[], None]) -> None:
+    """Let the first process do something; an error is raised in all processes."""
     error = None
     if rank() == 0:
         try:
@@ -99,22 +102,13 @@ def broadcast_runs(action: Callable[[], None]) -> None:
         except DataError as found:
             error = str(found)
     if ranks() > 1:
-        error = _exchanged(error)
+        error = _broadcast(error)
     if error is not None:
         raise DataError(error)
 
 
-def _check(device: str) -> None:
-    """Refuse a device that is not there."""
-    known = device == "cpu" or re.fullmatch(r"cuda(:\d+)?", device)
-    if not known:
-        raise DataError(f"device must be cpu or cuda, got {printable(device)}")
-    if device != "cpu" and not torch.cuda.is_available():
-        raise DataError(f"there is no {device}: torch finds no GPU here; leave out --device")
-
-
-def _exchanged(value: Any) -> Any:
-    """Return what the first process has."""
-    held = [value]
-    distributed.broadcast_object_list(held, src=0)
-    return held[0]
+def _broadcast(value: Any) -> Any:
+    """Return the value of the first process."""
+    values = [value]
+    distributed.broadcast_object_list(values, src=0)
+    return values[0]

@@ -1,7 +1,7 @@
-"""One training of an encoder: steps, and looks with probes.
+"""One training of an encoder: its steps, and its evaluation by probes.
 
-Seeds are those of the epoch, so that a training that goes on from a checkpoint has the same rows at
-the end as one that was never interrupted.
+Each epoch has its own seed, so that a training that continues from a snapshot ends with the same
+rows as one that was never interrupted.
 """
 
 import math
@@ -37,10 +37,10 @@ from .recipe import check_bfloat16
 
 __all__ = ["CRITICS", "DATASETS", "TRAINED", "EncoderRun", "adam", "objectives_of", "training_step"]
 
-# What is trained, and what is read off it; nothing of one that learns from labels. 1/64 is the
-# share of joint pairs among all pairs of a batch. MINE divides by the batch's own mean, as Deep
-# InfoMax does: of hundreds of thousands of scores it is hardly biased, while a moving average would
-# remember for thousands of steps how loud the untrained critic was, e^50 and more.
+# Each training with the objectives that it serves; none for one that learns from labels. 1/64 is
+# the share of joint pairs among all pairs of a batch. MINE divides by the mean of the batch, as
+# Deep InfoMax does: over hundreds of thousands of scores its bias is small, while a moving average
+# would include for thousands of steps the scores of the untrained critic, e^50 and more.
 TRAINED: dict[str, tuple[Objective, ...]] = {
     "demi": (DEMI(), JSD(), SMILE(1.0), SMILE(5.0)),
     "mine": (MINE(rate=1.0),),
@@ -55,19 +55,19 @@ CRITICS: dict[str, Callable[..., nn.Module]] = {
     "normalised": partial(DotCritic, scaled=True),
     "concat": ConcatCritic,
 }
-_NORMALISED = {"normalised"}  # by the strangers of each anchor
+_NORMALISED = {"normalised"}  # by the unpaired samples of each anchor
 DATASETS: dict[str, tuple[Callable[..., Any], int]] = {  # with the number of classes
     "cifar10": (datasets.cifar10, 10),
     "cifar100": (datasets.cifar100, 100),
 }
 _RATE = 1e-4
-_READ = 2_048  # test images to read mutual information on
+_TEST_IMAGES = 2_048  # for estimates of mutual information
 _LEAST = 256  # images
 _PROBES = ("conv", "fc", "output")
 
 
 def objectives_of(training: str) -> tuple[Objective, ...]:
-    """Return what is read off a training: one of the table, or DEMI at any alpha."""
+    """Return the objectives that a training serves: one of the table, or DEMI at any alpha."""
     if training in TRAINED:
         return TRAINED[training]
     found = re.fullmatch(r"demi\(alpha=(0?\.\d+)\)", training)
@@ -81,7 +81,7 @@ def objectives_of(training: str) -> tuple[Objective, ...]:
 
 
 class EncoderRun:
-    """One training: the model, what trains it, and the rows so far."""
+    """One training: the model, its optimizer, and the rows so far."""
 
     def __init__(self, cell: Cell, device: torch.device):
         self.cell, self.device = cell, device
@@ -92,17 +92,15 @@ class EncoderRun:
         self.rows: list[Row] = []
         self.epoch, self.seconds = 0, 0.0
         self.loss: float | None = None
-        several = ranks() > 1
         if cell["batch"] % ranks():
             raise DataError(f"a batch of {cell['batch']} cannot be shared by {ranks()} processes")
-        parallel = DistributedDataParallel(self.model) if several else self.model
+        parallel = DistributedDataParallel(self.model) if ranks() > 1 else self.model
         self.optimizer = adam(self.model)
         self.step = training_step(parallel, self.optimizer, device, cell["precision"])
 
     def train(self) -> None:
         """Train for one epoch."""
         images, labels = self.train_set
-        # Of each epoch anew, so that one which goes on from a checkpoint draws the same.
         seed = 1_000_003 * self.cell["draw"] + self.epoch
         torch.manual_seed(seed)
         generator = torch.Generator().manual_seed(seed)
@@ -112,8 +110,7 @@ class EncoderRun:
         start = time.perf_counter()
         for i, rows in enumerate(batches):
             own = rows.chunk(ranks())[rank()]
-            with_what = self._beside(labels[own], generator)
-            losses.append(self.step(images[own], with_what))
+            losses.append(self.step(images[own], self._second_input(labels[own], generator)))
             report_progress((self.epoch + (i + 1) / len(batches)) / self.cell["epochs"])
         self.seconds = time.perf_counter() - start
         self.loss = float(torch.stack(losses).mean())
@@ -121,55 +118,58 @@ class EncoderRun:
             raise TrainingError(f"the loss was {self.loss} in epoch {self.epoch + 1}")
         self.epoch += 1
 
-    def _beside(self, labels: Tensor, generator: torch.Generator) -> Tensor | None:
-        """Return what a step needs beside images: labels, or who is scored with whom."""
+    def _second_input(self, labels: Tensor, generator: torch.Generator) -> Tensor | None:
+        """Return what a step needs besides images: labels, or unpaired partners if not all."""
         if not self.objectives:
             return labels.to(self.device)
         k = self.cell["negatives"]
         return partners(len(labels), k, generator).to(self.device) if k else None
 
-    def look(self, epoch: int) -> None:
+    def evaluate(self) -> None:
         """Add the rows of an epoch."""
         if rank() > 0:
             return
-        if epoch == 0:
+        if self.epoch == 0:
             self._calibrate()
         self.model.eval()
-        found = self._accuracies(epoch)
-        speed = len(self.train_set[0]) / self.seconds if epoch else None
-        row = {"epoch": epoch, "loss": self.loss, **found, "images_per_second": speed}
+        speed = len(self.train_set[0]) / self.seconds if self.epoch else None
+        row = {"epoch": self.epoch, "loss": self.loss, **self._accuracies()}
+        row["images_per_second"] = speed
         for method, estimate in self._estimates().items():
             self.rows.append({**self.cell, "method": method, "estimate": estimate, **row})
         self.model.train()
 
     def _estimates(self) -> dict[str, float | None]:
-        """Return mutual information in nats on test images, by each readout."""
+        """Return the estimates of mutual information in nats on test images, by objective."""
         if isinstance(self.model, _Supervised):
             return {"supervised": None}
-        images, batch = self.test_set[0][:_READ], self.cell["batch"]
+        images, batch = self.test_set[0][:_TEST_IMAGES], self.cell["batch"]
         batches = torch.split(images, batch)[: len(images) // batch]
         tables = [self.model.scores(scaled(some.to(self.device))) for some in batches]
-        normalise = self.model.loss.normalise
-        return {o.name: _mean_estimate(o, tables, normalise) for o in self.objectives}
+        estimates: dict[str, float | None] = {}
+        for objective in self.objectives:
+            loss = InfoMaxLoss(objective, normalise=self.model.loss.normalise, gather=False)
+            estimates[objective.name] = float(torch.stack([*map(loss.estimate, tables)]).mean())
+        return estimates
 
-    def _accuracies(self, epoch: int) -> dict[str, float | None]:
+    def _accuracies(self) -> dict[str, float | None]:
         """Return the share of test images that probes classify rightly, if they are due."""
         found: dict[str, float | None] = dict.fromkeys(_PROBES)
         cell = self.cell
         if isinstance(self.model, _Supervised):
             found["conv"] = self.model.accuracy(*self.test_set)
-        elif epoch % cell["probe_every"] == 0 or epoch == cell["epochs"]:
+        elif self.epoch % cell["probe_every"] == 0 or self.epoch == cell["epochs"]:
             encoder = self.model.encoder
             sets = [_features(encoder, images) for images, _ in (self.train_set, self.test_set)]
             labels = [labels.to(self.device) for _, labels in (self.train_set, self.test_set)]
             for name in _PROBES:
                 train, test = ((s[name], label) for s, label in zip(sets, labels, strict=True))
-                how = {"epochs": cell["probe_epochs"], "seed": cell["draw"]}
-                found[name] = probed(train, test, self.classes, **how)
+                epochs, seed = cell["probe_epochs"], cell["draw"]
+                found[name] = probed(train, test, self.classes, epochs=epochs, seed=seed)
         return found
 
     def _calibrate(self) -> None:
-        """Let the batch norms of the untrained encoder know the images."""
+        """Set the statistics of batch norm in the untrained encoder, from training images."""
         model = self.model
         encoder = model.convolutions if isinstance(model, _Supervised) else model.encoder
         encoder.train()
@@ -178,7 +178,7 @@ class EncoderRun:
                 encoder(scaled(some.to(self.device)))
 
     def state(self) -> dict[str, Any]:
-        """Return all that is needed to go on, but for the cell."""
+        """Return all that is needed to continue, but for the cell."""
         optimizer = self.optimizer.state_dict()
         return {
             "epoch": self.epoch,
@@ -188,7 +188,7 @@ class EncoderRun:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
+        """Continue from what `state` returned."""
         self.model.load_state_dict(state["model"])
         groups = self.optimizer.state_dict()["param_groups"]
         moments = dict(enumerate(state["moments"]))
@@ -207,12 +207,12 @@ def training_step(
     device: torch.device,
     precision: str = "float32",
 ) -> Callable[[Tensor, Tensor | None], Tensor]:
-    """Return a step of training: from bytes, and what a model needs beside, to the loss."""
+    """Return a step of training: from bytes, and the model's second input, to the loss."""
     check_bfloat16(precision)
 
-    def step(images: Tensor, beside: Tensor | None) -> Tensor:
+    def step(images: Tensor, second: Tensor | None) -> Tensor:
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-            loss: Tensor = model(scaled(images.to(device)), beside)
+            loss: Tensor = model(scaled(images.to(device)), second)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -238,11 +238,6 @@ class _Supervised(nn.Module):
         return accuracy(self.probe, conv, labels.to(conv.device))
 
 
-def _mean_estimate(objective: Objective, tables: list[Tensor], normalise: bool) -> float:
-    reading = InfoMaxLoss(objective, normalise=normalise, gather=False)
-    return float(torch.stack([reading.estimate(table) for table in tables]).mean())
-
-
 def _model(cell: Cell, classes: int) -> DeepInfoMax | _Supervised:
     encoder, objectives = Encoder(), objectives_of(cell["training"])
     if not objectives:
@@ -261,6 +256,6 @@ def _images(read: Callable[..., Any], split: str, cell: Cell) -> tuple[Tensor, T
 
 
 def _features(encoder: nn.Module, images: Tensor) -> dict[str, Tensor]:
-    """Return what the probes are for, of all images."""
+    """Return the features that probes classify, of all images."""
     some: list[Features] = list(encoded(encoder, images))
     return {name: torch.cat([getattr(f, name) for f in some]) for name in _PROBES}

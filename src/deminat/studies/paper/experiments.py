@@ -1,4 +1,4 @@
-"""What `deminat paper` runs, and what it writes of the rows."""
+"""The experiments of `deminat paper`: what they run, and the files that are made of their rows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -7,24 +7,22 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import polars as pl
 
-from ...errors import DataError, printable
-from ...runtime.atomic import write_atomically
-from ...runtime.rowstore import Cell, Row, SqliteStore, key_of
+from ...errors import DataError
+from ...runtime.atomic import show_path, write_atomically
+from ...runtime.progress import Progress
+from ...runtime.rowstore import Cell, Row, SqliteStore, key_of, read_csv
 from ...runtime.sweep import Sweep, filter_cells, run_sweep
-from .consistency import ConsistencyStudy, ratios, run_consistency
-from .figures import draw_consistency, draw_gaussian, draw_infomax, draw_longrun, method_rank
-from .gaussian import GaussianStudy, run_gaussian
-from .infomax import InfoMaxStudy, run_infomax, with_names
-from .longrun import LongRunStudy, run_longrun
-from .summaries import (
+from .consistency import (
+    ConsistencyStudy,
     consistency_setting,
     consistency_tables,
-    gaussian_tables,
-    infomax_setting,
-    infomax_tables,
-    longrun_setting,
-    longrun_tables,
+    ratios,
+    run_consistency,
 )
+from .figures import draw_consistency, draw_gaussian, draw_infomax, draw_longrun, method_rank
+from .gaussian import GaussianStudy, gaussian_tables, run_gaussian
+from .infomax import InfoMaxStudy, infomax_setting, infomax_tables, run_infomax, with_names
+from .longrun import LongRunStudy, longrun_setting, longrun_tables, run_longrun
 from .tables import Table, latex, markdown
 
 if TYPE_CHECKING:
@@ -32,12 +30,13 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPERIMENTS", "Experiment", "Study", "read_rows", "run_paper"]
 
-_CURVE = ["step", "estimate"]  # columns that hold one point a line
-_SOMETIMES = {"precision"}  # what cells of an experiment may have or not
+_CURVE = "step", "estimate"  # columns of curves, whose files have one point a line
+_OPTIONAL = {"precision"}  # keys that only some cells of an experiment have
+_ORIGIN = "version", "torch", "machine"
 
 
 class Study(Protocol):
-    """A frozen dataclass that says what to run, with the fields `reps` and `scale` among others."""
+    """Settings of an experiment: a frozen dataclass with `reps` and `scale` among its fields."""
 
     def cells(self) -> list[Cell]:
         """Return what to run."""
@@ -49,12 +48,12 @@ class Experiment:
     """One of the paper's experiments.
 
     Args:
-        study: What to run.
+        study: Its settings.
         run: Turns a cell into rows.
-        tables: Tables of rows of one setting.
-        draw: Figure of them.
-        setting: What must agree for rows to stand side by side, in words, of a row or a cell.
-        derived: Rows with what is computed from several.
+        tables: Makes tables of rows of one setting.
+        draw: Makes a figure of them.
+        setting: Describes in words what rows, or cells, must share to be compared.
+        derived: Adds values to rows that are computed from several of them.
         needs: Modules that are not always installed.
     """
 
@@ -66,9 +65,14 @@ class Experiment:
     derived: Callable[[list[Row]], list[Row]] = list
     needs: tuple[str, ...] = ("matplotlib",)
 
-    def sweep(self, only: Sequence[str] = (), **changed: object) -> Sweep:
-        """Return what to run: cells that match `only`, of a study with some fields changed."""
-        given: dict[str, Any] = {k: v for k, v in changed.items() if v is not None}
+    def sweep(self, only: Sequence[str] = (), **changes: object) -> Sweep:
+        """Return the sweep of the cells that match `only`, of a study with some fields changed.
+
+        Args:
+            only: As of `filter_cells`.
+            **changes: Fields of the study, as of `dataclasses.replace`; `None` changes nothing.
+        """
+        given: dict[str, Any] = {k: v for k, v in changes.items() if v is not None}
         if not 0 < given.get("scale", 1.0) <= 1:
             raise DataError(f"scale must be above 0 and at most 1, got {given['scale']:g}")
         study = cast(Study, replace(cast(Any, self.study), **given))
@@ -76,12 +80,12 @@ class Experiment:
         return Sweep(filter_cells(list(cells.values()), only), self.run)
 
     def alike(self, rows: Sequence[Row], cells: Sequence[Cell]) -> list[Row]:
-        """Return the rows that may stand beside those of the cells."""
+        """Return the rows that can be compared with those of the cells."""
         settings = {self.setting(cell) for cell in cells}
         return [row for row in rows if self.setting(row) in settings]
 
     def all_tables(self, rows: Sequence[Row]) -> list[Table]:
-        """Return the tables of each setting, which their titles tell."""
+        """Return the tables of each setting, which their titles name."""
         settings: dict[str, list[Row]] = {}
         for row in rows:
             settings.setdefault(self.setting(row), []).append(row)
@@ -97,27 +101,33 @@ def run_paper(
     experiment: Experiment,
     sweep: Sweep,
     folder: Path,
-    **how: Any,
+    *,
+    jobs: int = 1,
+    cluster: str | None = None,
+    progress: Progress | None = None,
 ) -> list[Row]:
-    """Run what is missing; write all rows, their tables, and a figure of those like the sweep's.
+    """Run missing cells; write all rows, their tables, and a figure of those like the sweep's.
 
     Args:
-        name: What files are called.
+        name: Name of the files.
         experiment: What is run.
         sweep: Its cells.
-        folder: Where to. Rows that only a CSV file there has, as in a clone, are taken up.
-        **how: As of `run_sweep`.
+        folder: Where the files go. Rows that only a CSV file there has, as in a clone, are
+            imported.
+        jobs: As of `run_sweep`.
+        cluster: As of `run_sweep`.
+        progress: As of `run_sweep`.
 
     Returns:
         The rows of the figure.
     """
     path = folder / name
     with SqliteStore.writing(path.with_name(f"{name}.sqlite")) as store:
-        _take_up(store, path.with_name(f"{name}.csv"), list(sweep.cells[0]))
+        _import(store, path.with_name(f"{name}.csv"), list(sweep.cells[0]))
         try:
-            run_sweep(sweep, store, **how)
-        finally:  # what there is, also when some cells failed
-            rows = sorted(experiment.derived(store.rows()), key=_place)
+            run_sweep(sweep, store, jobs=jobs, cluster=cluster, progress=progress)
+        finally:  # the rows so far, also when some cells failed
+            rows = sorted(experiment.derived(store.rows()), key=_sort_key)
             alike = experiment.alike(rows, sweep.cells)
             _write(experiment, rows, alike, path)
     return alike
@@ -125,27 +135,30 @@ def run_paper(
 
 def read_rows(path: Path) -> list[Row]:
     """Return the rows of a CSV file that `run_paper` wrote."""
-    frame = pl.read_csv(path, infer_schema_length=None)
-    if _CURVE[0] in frame.columns:
-        others = [column for column in frame.columns if column not in _CURVE]
-        joined = frame.group_by(others, maintain_order=True).agg(_CURVE)
-        frame = joined.select(frame.columns)
-    return frame.to_dicts()
+    rows = read_csv(path)
+    if not rows or _CURVE[0] not in rows[0]:
+        return rows
+    curves: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        same = tuple(value for key, value in row.items() if key not in _CURVE)
+        curve = curves.setdefault(same, {**row, **{key: [] for key in _CURVE}})
+        for key in _CURVE:
+            curve[key].append(row[key])
+    return list(curves.values())
 
 
-def _take_up(store: SqliteStore, path: Path, keys: list[str]) -> None:
-    """Put into a store what it does not have of a CSV file, all of it or nothing."""
-    if not path.exists():
-        return
-    cells: dict[str, tuple[Cell, list[Row]]] = {}
-    always = set(keys) - _SOMETIMES
-    for row in read_rows(path):
-        if not row.keys() >= always:
-            raise DataError(f"{printable(path, 300)} is not of this experiment: move it away")
-        sometimes = {key for key in _SOMETIMES if row.get(key) is not None}
-        cell = {key: row[key] for key in always | sometimes}
-        cells.setdefault(key_of(cell), (cell, []))[1].append(row)
-    store.add_all(list(cells.values()))
+def _import(store: SqliteStore, path: Path, keys: list[str]) -> None:
+    """Add the rows of a CSV file that a store does not have, all or none."""
+    required = set(keys) - _OPTIONAL
+
+    def cell_of(row: Row) -> Cell:
+        if not row.keys() >= required:
+            raise DataError(f"{show_path(path)} is not of this experiment: move it away")
+        optional = {key for key in _OPTIONAL if row.get(key) is not None}
+        return {key: row[key] for key in required | optional}
+
+    if path.exists():
+        store.add_rows(read_rows(path), cell_of)
 
 
 def _write(experiment: Experiment, rows: list[Row], alike: list[Row], path: Path) -> None:
@@ -154,11 +167,11 @@ def _write(experiment: Experiment, rows: list[Row], alike: list[Row], path: Path
     frame = pl.DataFrame(rows, infer_schema_length=None)
     curves = [column for column, kind in frame.schema.items() if isinstance(kind, pl.List)]
     frame = frame.explode(curves) if curves else frame
-    tables, made = experiment.all_tables(rows), _origins(rows)
+    tables, origin = experiment.all_tables(rows), _origin(rows)
     writers: dict[str, Callable[[Path], Any]] = {
         "csv": frame.write_csv,
         "parquet": frame.write_parquet,
-        "md": lambda to: to.write_text(f"{markdown(tables)}\n{made}\n", encoding="utf-8"),
+        "md": lambda to: to.write_text(f"{markdown(tables)}\n{origin}\n", encoding="utf-8"),
         "tex": lambda to: to.write_text(latex(tables), encoding="utf-8"),
     }
     if alike:
@@ -169,30 +182,23 @@ def _write(experiment: Experiment, rows: list[Row], alike: list[Row], path: Path
         write_atomically(path.with_name(f"{path.name}.{suffix}"), write)
 
 
-def _origins(rows: Sequence[Row]) -> str:
+def _origin(rows: Sequence[Row]) -> str:
     """Return in words what made the rows."""
-    found = ({row[key] for row in rows if row.get(key)} for key in _MADE)  # old rows tell less
+    found = ({row[key] for row in rows if row.get(key)} for key in _ORIGIN)  # not in old rows
     versions, torches, machines = (", ".join(sorted(each)) or "unknown" for each in found)
     return f"Made by deminat {versions} with torch {torches} on {machines}."
 
 
-_MADE = "version", "torch", "machine"
-
-
-def _place(row: Row) -> tuple[Any, ...]:
+def _sort_key(row: Row) -> tuple[Any, ...]:
     """Return what rows are sorted by: normal before cubic, much data before little."""
     setting = row.get("kind") == "cubic", row.get("d", 0), -row.get("n", 0)
-    place = method_rank(row["method"]), row.get("truth", 0), row.get("t", 0)
-    return *setting, *place, row.get("draw", 0), row.get("epoch", 0), row.get("precision") or ""
+    point = method_rank(row["method"]), row.get("truth", 0), row.get("t", 0)
+    return *setting, *point, row.get("draw", 0), row.get("epoch", 0), row.get("precision") or ""
 
 
 EXPERIMENTS = {
     "gaussian": Experiment(
-        GaussianStudy(),
-        run_gaussian,
-        gaussian_tables,
-        draw_gaussian,
-        needs=("matplotlib", "zuko"),
+        GaussianStudy(), run_gaussian, gaussian_tables, draw_gaussian, needs=("matplotlib", "zuko")
     ),
     "longrun": Experiment(
         LongRunStudy(), run_longrun, longrun_tables, draw_longrun, longrun_setting

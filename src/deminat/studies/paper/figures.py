@@ -1,4 +1,4 @@
-"""Figures of the paper's experiments, from their rows; in the paper's layout where it has one."""
+"""Figures of the paper's experiments, in the paper's layout where it has one."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -44,9 +44,9 @@ COLOURS = {  # of every method, in the order in which they are shown
     "ksg(k=3)": "0.7",
     "supervised": "black",
 }
-NORMALISED = ", normalised"  # what a method is called by whose scores are, beside the others
-_STYLES = {"ccmi": "--", "jsd": "--", "auto": "--", "gaussian": ":"}  # over what they would hide
-_TWINS = {  # what is left out of the figure of Gaussians, as in the paper, where the other is
+NORMALISED = ", normalised"  # ends the names of methods whose scores are normalised
+_STYLES = {"ccmi": "--", "jsd": "--", "auto": "--", "gaussian": ":"}  # they cover other lines
+_TWINS = {  # not drawn for Gaussians, as in the paper, if the other method is there
     "ccmi": "smile(tau=inf)",  # the same number, whatever the scores
     "demi(alpha=0.25)": "demi",
     "demi(alpha=0.75)": "demi",
@@ -58,9 +58,9 @@ _TESTS = {
     "processing": "data processing: I([X,X];[Y_t,Y_t-3]) / I(X;Y_t)",
     "additivity": "additivity: I([X1,X2];[Y1_t,Y2_t]) / I(X;Y_t)",
 }
-_IDEAL = {"monotonicity": 1.0, "processing": 1.0, "additivity": 2.0}  # the first at its end
+_IDEAL = {"monotonicity": 1.0, "processing": 1.0, "additivity": 2.0}  # the first at t = 28
 _ACCURACIES = "conv", "fc", "output"
-_LOOKS = {
+_PANELS = {
     "conv": "probe on conv(256,4,4): accuracy (%)",
     "fc": "probe on fc(1024): accuracy (%)",
     "output": "probe on the 64-d output: accuracy (%)",
@@ -71,8 +71,8 @@ _LOOKS = {
 
 def draw_gaussian(rows: Sequence[Row]) -> "Figure":
     """Draw error by true information: columns for normal and cubic, a line for each d and n."""
-    there = {r["method"] for r in rows}
-    rows = [r for r in rows if _TWINS.get(r["method"]) not in there]
+    methods = {r["method"] for r in rows}
+    rows = [r for r in rows if _TWINS.get(r["method"]) not in methods]
     settings = sorted({(r["d"], -r["n"]) for r in rows})
     kinds = [kind for kind in ("normal", "cubic") if any(r["kind"] == kind for r in rows)]
     figure, panels = _panels(len(settings), len(kinds))
@@ -83,7 +83,7 @@ def draw_gaussian(rows: Sequence[Row]) -> "Figure":
                 lowest = panels[i][j]
                 lowest.set_title(f"{kind}, {d} + {d} columns, {-n:,} pairs", fontsize="medium")
                 _errors(lowest, own)
-            else:  # a table that was not run, or that the paper has not
+            else:  # a table that was not run, or is not in the paper
                 panels[i][j].set_axis_off()
         lowest.set_xlabel("true information (nats)")
     _share_legend(figure, [ax for line in panels for ax in line])
@@ -92,18 +92,14 @@ def draw_gaussian(rows: Sequence[Row]) -> "Figure":
 
 def _errors(ax: "Axes", rows: Sequence[Row]) -> None:
     ax.axhline(0, color="black", linewidth=0.8)
-    for method, colour in _colours(rows).items():
-        own = [r for r in rows if r["method"] == method]
-        truths = sorted({r["truth"] for r in own})
-        drawn = [[r["error"] for r in own if r["truth"] == t] for t in truths]
-        _line(ax, truths, drawn, method, colour)
-    _point_at_far_ones(ax, rows)
+    _lines(ax, rows, "truth", "error")
+    _mark_outliers(ax, rows)
     ax.set_ylabel("truth - estimate (nats)")
     ax.grid(alpha=0.3)
 
 
-def _point_at_far_ones(ax: "Axes", rows: Sequence[Row]) -> None:
-    """Let errors that are far greater than others not hide these; say how great they are."""
+def _mark_outliers(ax: "Axes", rows: Sequence[Row]) -> None:
+    """Limit the axis if some errors are far larger than others; mark them and name the largest."""
     truth = max(r["truth"] for r in rows)
     low, high = _LOWEST * truth, _HIGHEST * truth
     near = [r["error"] for r in rows if low <= r["error"] <= high]
@@ -130,25 +126,32 @@ def _point_at_far_ones(ax: "Axes", rows: Sequence[Row]) -> None:
         )
 
 
-def _line(
-    ax: "Axes",
-    places: Sequence[float],
-    drawn: Sequence[Sequence[float]],
-    name: str,
-    colour: str,
-    errors: Sequence[float] | None = None,
+def _lines(
+    ax: "Axes", rows: Sequence[Row], across: str, value: str, error: str | None = None
 ) -> None:
-    """Draw means over draws with their standard deviation; of one draw, with the error given."""
-    means = [float(np.mean(values)) for values in drawn]
-    alone = errors or [0.0] * len(drawn)
-    spreads = [
-        float(np.std(values, ddof=1)) if len(values) > 1 else error
-        for values, error in zip(drawn, alone, strict=True)
-    ]
-    style = _STYLES.get(name, "-")
-    ax.errorbar(
-        places, means, spreads, label=name, color=colour, linestyle=style, marker=".", capsize=2
-    )
+    """Draw a line for each method: means over draws with their standard deviation.
+
+    Args:
+        ax: Where to draw.
+        rows: With `method` and the keys below.
+        across: Key of the horizontal axis.
+        value: Key of the vertical axis.
+        error: Key of the error bar of a single draw; `None` draws none.
+    """
+    for method, colour in _colours(rows).items():
+        points: dict[float, list[Row]] = {}
+        for r in sorted((r for r in rows if r["method"] == method), key=lambda r: r[across]):
+            points.setdefault(r[across], []).append(r)
+        drawn = [[r[value] for r in own] for own in points.values()]
+        alone = [own[0][error] if error else 0.0 for own in points.values()]
+        bars = [
+            np.std(values, ddof=1) if len(values) > 1 else bar
+            for values, bar in zip(drawn, alone, strict=True)
+        ]
+        means, style = [np.mean(values) for values in drawn], _STYLES.get(method, "-")
+        ax.errorbar(
+            list(points), means, bars, fmt=f".{style}", label=method, color=colour, capsize=2
+        )
 
 
 def draw_longrun(rows: Sequence[Row]) -> "Figure":
@@ -161,9 +164,9 @@ def draw_longrun(rows: Sequence[Row]) -> "Figure":
         top = min(2.5 * truth, max(1.6 * truth, *(max(r["estimate"]) for r in own)))
         for ax, method in zip(line, methods, strict=True):
             ax.axhline(truth, color="black", linewidth=1)
-            for row in own:
-                if row["method"] == method:
-                    _curve(ax, row)
+            for steps, curve in ((r["step"], r["estimate"]) for r in own if r["method"] == method):
+                ax.plot(steps, curve, color="tab:blue", alpha=0.25, linewidth=0.5)
+                ax.plot(_smoothed(steps), _smoothed(curve), color="tab:blue", linewidth=1.5)
             ax.set_title(f"{method}, {truth:g} nats")
             ax.set_ylim(0, top)
             ax.grid(alpha=0.3)
@@ -173,18 +176,10 @@ def draw_longrun(rows: Sequence[Row]) -> "Figure":
     return figure
 
 
-def _curve(ax: "Axes", row: Row) -> None:
-    ax.plot(row["step"], row["estimate"], color="tab:blue", alpha=0.25, linewidth=0.5)
-    ax.plot(*_smoothed(row["step"], row["estimate"]), color="tab:blue", linewidth=1.5)
-
-
-def _smoothed(
-    steps: Sequence[int], curve: Sequence[float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the moving averages of steps and curve, of whole windows alone."""
-    window = np.full(size := max(1, round(_SMOOTH * len(curve))), 1 / size)
-    averaged = [np.convolve(values, window, mode="valid") for values in (steps, curve)]
-    return averaged[0], averaged[1]
+def _smoothed(values: Sequence[float]) -> NDArray[np.float64]:
+    """Return moving averages over complete windows."""
+    size = max(1, round(_SMOOTH * len(values)))
+    return np.convolve(values, np.full(size, 1 / size), mode="valid")
 
 
 def draw_consistency(rows: Sequence[Row]) -> "Figure":
@@ -194,38 +189,26 @@ def draw_consistency(rows: Sequence[Row]) -> "Figure":
     figure, panels = _panels(max(1, len(tests)), 1)
     for (ax,), test in zip(panels, tests, strict=False):
         own = [r for r in rows if r["test"] == test]
-        for method, colour in _colours(own).items():
-            points = [r for r in own if r["method"] == method]
-            places = sorted({r["t"] for r in points})
-            drawn = [[r["ratio"] for r in points if r["t"] == t] for t in places]
-            errors = [next(r["ratio_error"] for r in points if r["t"] == t) for t in places]
-            _line(ax, places, drawn, method, colour, errors)
+        _lines(ax, own, "t", "ratio", "ratio_error")
         ax.axhline(_IDEAL[test], color="black", linewidth=0.8)
         ax.set_xticks(sorted({r["t"] for r in own}))
         ax.set_title(_TESTS[test], fontsize="medium")
         ax.set_ylabel("ratio")
         ax.grid(alpha=0.3)
-    panels[-1][0].set_xlabel("t, rows kept")
+    panels[-1][0].set_xlabel("t, rows of the image that are not black")
     _share_legend(figure, [ax for line in panels for ax in line])
     return figure
 
 
 def draw_infomax(rows: Sequence[Row]) -> "Figure":
-    """Draw probes, estimated information and loss by epoch; what is of a training shares a line."""
+    """Draw accuracy of probes, estimates and loss by epoch."""
     figure, panels = _panels(3, 2)
     *drawn_on, spare = [ax for line in panels for ax in line]
     spare.set_axis_off()
-    for ax, (key, title) in zip(drawn_on, _LOOKS.items(), strict=True):
+    for ax, (key, title) in zip(drawn_on, _PANELS.items(), strict=True):
         factor = 100 if key in _ACCURACIES else 1
-        there = [r for r in rows if r[key] is not None and (r["epoch"] or _is_probed(key, r))]
-        for method, colour in _colours(there).items():
-            own = [r for r in there if r["method"] == method]
-            training = method.removesuffix(NORMALISED)
-            if key != "estimate" and training not in (own[0]["training"], "supervised"):
-                continue  # probes and loss are those of the training
-            places = sorted({r["epoch"] for r in own})
-            drawn = [[factor * r[key] for r in own if r["epoch"] == e] for e in places]
-            _line(ax, places, drawn, method, colour)
+        own = [{**r, key: factor * r[key]} for r in rows if _is_drawn(key, r)]
+        _lines(ax, own, "epoch", key)
         ax.set_title(title, fontsize="medium")
         ax.set_xlabel("epoch")
         ax.grid(alpha=0.3)
@@ -233,9 +216,16 @@ def draw_infomax(rows: Sequence[Row]) -> "Figure":
     return figure
 
 
-def _is_probed(key: str, row: Row) -> bool:
-    """Tell what probes say of an encoder from what untrained critics and classifiers say."""
-    return key in _ACCURACIES and row["method"] != "supervised"
+def _is_drawn(key: str, row: Row) -> bool:
+    """Tell whether a panel shows a row.
+
+    Objectives of one training share its probes and loss, which are drawn once. Before training, the
+    probes of the encoder are drawn, but no critic and no classifier.
+    """
+    method = row["method"].removesuffix(NORMALISED)
+    is_own = key == "estimate" or method in (row["training"], "supervised")
+    is_trained = row["epoch"] > 0 or (key in _ACCURACIES and row["method"] != "supervised")
+    return row[key] is not None and is_own and is_trained
 
 
 def _panels(lines: int, columns: int) -> "tuple[Figure, list[list[Axes]]]":
@@ -246,12 +236,12 @@ def _panels(lines: int, columns: int) -> "tuple[Figure, list[list[Axes]]]":
 
 
 def _colours(rows: Sequence[Row]) -> dict[str, str]:
-    """Return a colour for each method, always the same one."""
+    """Return the colour of each method."""
     return {r["method"]: list(COLOURS.values())[method_rank(r["method"])] for r in rows}
 
 
 def method_rank(method: str) -> int:
-    """Return where a method stands among all; by its name alone, if its settings are unknown."""
+    """Return the position of a method in `COLOURS`; of its name alone, if its settings are new."""
     names = list(COLOURS)
     return names.index(method if method in COLOURS else method.partition("(")[0])
 

@@ -1,19 +1,19 @@
 """Gaussians of the paper, section 3.1 and appendix C: error of every method by true information.
 
 x and y are jointly Gaussian, correlated column by column; `cubic` cubes the columns of y. A critic
-is trained on n pairs and read on 10,240 fresh ones. One training by cross-entropy serves DEMI(1/2),
-CCMI and SMILE; DEMI at other alphas, MINE, InfoNCE and the flows have trainings of their own.
+is trained on n pairs and evaluated on 10,240 held-out ones. One training by cross-entropy serves
+DEMI(1/2), CCMI and SMILE; DEMI at other alphas, MINE, InfoNCE and the flows are trained separately.
 
-What is read on how many unpaired pairs: DEMI and the flows on none, InfoNCE on 63 a pair, as many
-as in training, the others on one a pair.
+Estimates of DEMI and the flows need no unpaired samples; InfoNCE has 63 for each pair, as many as
+in training, and the others have one.
 
-Beside the paper's methods stand `auto`, the default recipe cross-fitted on the training pairs
-alone, the Gaussian plug-in on the same, and nearest neighbours on the fresh pairs (on 160,000 pairs
-of 40 columns they would take hours); and MINE with a moving average that remembers some 1,000 steps
-instead of 100, since with 100 a long training runs away.
+Not in the paper are `auto`, the default recipe cross-fitted on the training pairs, the Gaussian
+plug-in on the same pairs, nearest neighbours on the held-out pairs (on 160,000 pairs of 40 columns
+they would take hours), and MINE with a moving average over some 1,000 steps instead of 100, with
+which a long training diverges.
 
 InfoNCE scores 64 x 64 pairs a step, tens of times as many as the others: `precision="bfloat16"`
-trains in less than half of the time on processors that multiply in bfloat16, and its rows say so.
+lets torch multiply in bfloat16 where processors can. Rows then say so.
 
 References:
     Liao et al. (2020), section 3.1 and appendix C.
@@ -22,7 +22,7 @@ References:
 import math
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -30,19 +30,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...api import estimate
-from ...data.sample import as_sample
 from ...estimators.flows import GM
 from ...estimators.neural import Estimator
 from ...estimators.registry import estimator_for
-from ...estimators.scores import result_from_scores
 from ...objectives import CCMI, DEMI, MINE, SMILE, InfoNCE, Objective
 from ...results import MIResult
 from ...runtime.rowstore import Cell, Row
 from ...runtime.sweep import report_progress
 from ...tasks import cubic, gaussian
-from .recipe import FULL, check_precision, fit_once, precision_key
+from .recipe import check_precision, fit_once, held_out_results, precision_key, result_rows
+from .tables import Table, spread, with_precision
 
-__all__ = ["HELD_OUT", "GaussianStudy", "run_gaussian"]
+__all__ = ["HELD_OUT", "GaussianStudy", "gaussian_tables", "run_gaussian"]
 
 Pairs = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -61,7 +60,7 @@ _FEW_COLUMNS = 20
 _LOW = (2.0, 6.0, 10.0, 14.0, 18.0, 22.0, 26.0, 30.0)
 _HIGH = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0)
 
-# Each training with what is read off it.
+# Each training with the objectives that are estimated from its critic.
 _TRAINED: dict[str, tuple[Objective, ...]] = {
     "demi(0.5)": (DEMI(), CCMI(), SMILE(1.0), SMILE(5.0), SMILE(math.inf)),
     "demi(0.25)": (DEMI(0.25),),
@@ -74,20 +73,20 @@ _TRAINED: dict[str, tuple[Objective, ...]] = {
 
 @dataclass(frozen=True)
 class GaussianStudy:
-    """What to run.
+    """Settings of the experiment.
 
     Args:
         settings: Kind, columns a side and training pairs of each table.
-        trainings: What to train.
+        trainings: Names of trainings.
         precision: Of matrix products in training: `float32`, or `bfloat16` with sums in float32,
-            for the networks of the paper alone.
+            for the networks of the paper only.
         reps: Independent samples of each.
-        scale: Share of the training pairs to take, for a quick look.
+        scale: Share of the training pairs to use, for a quick run.
     """
 
     settings: tuple[tuple[str, int, int], ...] = _SETTINGS
     trainings: tuple[str, ...] = (*_TRAINED, "gm", "auto", "gaussian", "ksg")
-    precision: str = FULL
+    precision: str = "float32"
     reps: int = 10
     scale: float = 1.0
 
@@ -95,8 +94,8 @@ class GaussianStudy:
         check_precision(self.precision)
 
     def cells(self) -> list[Cell]:
-        """Return a cell for each training; draws vary slowest, so that a part has whole tables."""
-        precise = self.precision == FULL
+        """Return a cell for each training; draws vary slowest, so that tables fill evenly."""
+        networks = *_TRAINED, "gm"
         return [
             {
                 "kind": kind,
@@ -111,27 +110,15 @@ class GaussianStudy:
             for kind, d, n in self.settings
             for truth in (_LOW if d <= _FEW_COLUMNS else _HIGH)
             for training in self.trainings
-            if precise or training in (*_TRAINED, "gm")
+            if self.precision == "float32" or training in networks
         ]
 
 
 def run_gaussian(cell: Cell) -> list[Row]:
-    """Train once and return a row for each readout."""
+    """Train once and return a row for each estimate."""
     start = time.perf_counter()
-    train, held = _draw(cell)
-    results = _READ[cell["training"]](cell, train, held)
-    seconds = round(time.perf_counter() - start, 2)
-    return [
-        {
-            **cell,
-            "method": result.method,
-            "estimate": result.mi,
-            "error": cell["truth"] - result.mi,
-            "standard_error": result.standard_error,
-            "seconds": seconds,
-        }
-        for result in results
-    ]
+    results = _METHODS[cell["training"]](cell, *_draw(cell))
+    return result_rows(cell, results, start)
 
 
 def _draw(cell: Cell) -> tuple[Pairs, Pairs]:
@@ -146,20 +133,18 @@ def _draw(cell: Cell) -> tuple[Pairs, Pairs]:
 def _trained(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
     objectives = _TRAINED[cell["training"]]
     estimator = cast(Estimator, estimator_for(objectives[0], "paper", seed=cell["draw"]))
-    fitted = fit_once(estimator, train, cell.get("precision", FULL))
-    sample = as_sample(*held)
-    k = fitted.scored_negatives() if isinstance(objectives[0], InfoNCE) else 1
-    scores = fitted.scores(sample, k)
-    return [result_from_scores(objective, scores) for objective in objectives]
+    fitted = fit_once(estimator, cell, train)
+    k = fitted.partners_scored() if cell["training"] == "infonce" else 1
+    return held_out_results(fitted, objectives, held, k)
 
 
-def _remembering(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
+def _slow_mine(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
     return [replace(result, method=cell["training"]) for result in _trained(cell, train, held)]
 
 
 def _flows(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
     flows = cast(GM, estimator_for("gm", "paper", seed=cell["draw"]))
-    return [fit_once(flows, train, cell.get("precision", FULL)).estimate(*held)]
+    return [fit_once(flows, cell, train).estimate(*held)]
 
 
 def _default(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
@@ -174,11 +159,20 @@ def _neighbours(cell: Cell, train: Pairs, held: Pairs) -> list[MIResult]:
     return [estimate(*held, method="ksg")]
 
 
-_READ: dict[str, Callable[[Cell, Pairs, Pairs], list[MIResult]]] = {
+_METHODS: dict[str, Callable[[Cell, Pairs, Pairs], list[MIResult]]] = {
     **dict.fromkeys(_TRAINED, _trained),
-    "mine(rate=0.001)": _remembering,
+    "mine(rate=0.001)": _slow_mine,
     "gm": _flows,
     "auto": _default,
     "gaussian": _plug_in,
     "ksg": _neighbours,
 }
+
+
+def gaussian_tables(rows: Sequence[Row]) -> list[Table]:
+    """Return the errors for each kind, number of columns and number of pairs."""
+    tables: dict[str, list[Row]] = {}
+    for r in with_precision(rows):
+        setting = f"{r['kind']}, {r['d']} + {r['d']} columns, {r['n']:,} training pairs"
+        tables.setdefault(f"truth - estimate in nats: {setting}", []).append(r)
+    return [spread(own, title, "truth", "error") for title, own in tables.items()]

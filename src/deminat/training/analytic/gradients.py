@@ -1,71 +1,56 @@
-"""The loss of a batch with its gradient: by hand where that pays, otherwise automatic.
+r"""The loss of a batch with its gradient: by hand where that pays, otherwise automatic.
 
 Automatic differentiation serves any critic, but in a step of a small network its bookkeeping takes
-a third of the time. So the networks that come with deminat are differentiated by the chain rule
-written out, from the slopes of the loss by each score (`slopes.py`) back to the weights.
+up to a third of the time. So two networks of the default recipe are differentiated by the chain
+rule written out, from the slopes of the loss by each score (`loss_gradients`) back to the weights:
 
-Those of all pairs of a batch are in `allpairs.py`.
+- listed pairs of an `MLPCritic`;
+- all pairs of a batch of a `SeparableCritic`: $f = L R^\top$, and if $G$ holds the slopes, those of
+  $L$ and $R$ are $G R$ and $G^\top L$.
+
+docs/measured.md has what each gains.
 """
 
 from collections.abc import Callable
 from typing import TypeGuard
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ...critics.composed import BaselineCritic
-from ...critics.networks import ConvCritic, MLPCritic, SeparableCritic
-from ...critics.scoring import all_pairs, batch_scores, split_table
+from ...critics.features import Features, Inputs, as_features, select_rows
+from ...critics.networks import MLPCritic, SeparableCritic
+from ...critics.scoring import batch_scores
 from ...data.pairs import Batch
-from ...objectives import Loss, Objective, training_loss
+from ...objectives import Objective
 from ..loop import Descent
-from .all_pairs import ConcatTable, ConvTable, SeparableTable, split
-from .layers import RELU, Layers, Written, are_plain, names_of, trains
-from .loss_gradients import ListSlopes, Slopes, automatic, list_slopes, table_slopes
+from .layers import RELU, SILU, AnalyticLoss, Layers, are_plain, names_of, trains
+from .loss_gradients import ListSlopes, TableSlopes, list_slopes, table_slopes
 
-__all__ = ["all_pairs_loss", "batch_loss"]
-
-_CONVOLUTION = "convolution.weight", "convolution.bias"
+__all__ = ["batch_loss"]
 
 
 def batch_loss(
-    critic: nn.Module, x: Tensor, y: Tensor, objective: Objective
+    critic: nn.Module, x: Inputs, y: Inputs, objective: Objective
 ) -> Callable[[Batch], Descent]:
     """Return the loss of one training, as a function of a batch of rows of x and y."""
-    loss = training_loss(objective)
-    bare, columns = _taken_apart(critic)
-    pairs: Callable[[Batch], Descent] | None = None
-    table: Callable[[Tensor, Tensor], Descent] | None = None
-    if _is_as_built(bare):
-        pairs = _Pairs(bare, columns, x, y, list_slopes(objective, loss))
-        table = None if columns else _table(bare, table_slopes(objective, loss))
+    loss = objective.training_loss()
+    bare = critic.critic if isinstance(critic, BaselineCritic) else critic
+    by_hand: _Pairs | _Table | None = None
+    if _is_mlp_as_built(bare):
+        by_hand = _Pairs(bare, as_features(x), as_features(y), list_slopes(objective, loss))
     elif _is_separable_as_built(bare):
-        table = SeparableTable(bare, columns, table_slopes(objective, loss))
-    elif _is_convolutional_as_built(bare) and not columns:
-        table = ConvTable(bare, table_slopes(objective, loss))
+        by_hand = _Table(bare, x, y, table_slopes(objective, loss))
 
     def of_batch(batch: Batch) -> Descent:
-        if batch.partners is not None and pairs is not None:
-            return pairs(batch)
-        if batch.partners is None and table is not None:
-            return table(x.index_select(0, batch.joint), y.index_select(0, batch.joint))
+        if by_hand is not None and by_hand.all_pairs == (batch.partners is None):
+            return by_hand(batch)
         return loss(*batch_scores(critic, x, y, batch))
 
     return of_batch
 
 
-def all_pairs_loss(critic: nn.Module, loss: Loss) -> Callable[[Tensor, Tensor], Descent]:
-    """Return a loss of all pairs of x (n, ...) and y (n, ...), as a function of both."""
-    by_hand = _table(critic, automatic(loss, split_table)) if _is_as_built(critic) else None
-    return by_hand or (lambda x, y: loss(*all_pairs(critic, x, y)))
-
-
-def _taken_apart(critic: nn.Module) -> tuple[nn.Module, int]:
-    """Return the bare critic, and how many of the last columns belong to a start."""
-    return (critic.critic, critic.columns) if type(critic) is BaselineCritic else (critic, 0)
-
-
-def _is_as_built(critic: nn.Module) -> TypeGuard[MLPCritic]:
+def _is_mlp_as_built(critic: object) -> TypeGuard[MLPCritic]:
     """Tell an `MLPCritic` of which no layer was exchanged, wrapped or frozen."""
     return (
         type(critic) is MLPCritic
@@ -74,7 +59,7 @@ def _is_as_built(critic: nn.Module) -> TypeGuard[MLPCritic]:
     )
 
 
-def _is_separable_as_built(critic: nn.Module) -> TypeGuard[SeparableCritic]:
+def _is_separable_as_built(critic: object) -> TypeGuard[SeparableCritic]:
     """Tell a `SeparableCritic` of which no layer was exchanged, wrapped or frozen."""
     return (
         type(critic) is SeparableCritic
@@ -84,38 +69,49 @@ def _is_separable_as_built(critic: nn.Module) -> TypeGuard[SeparableCritic]:
     )
 
 
-def _is_convolutional_as_built(critic: nn.Module) -> TypeGuard[ConvCritic]:
-    """Tell a `ConvCritic` of which no layer was exchanged, wrapped or frozen."""
-    if type(critic) is not ConvCritic:
-        return False
-    built, names = critic.convolution, ("padding_mode", "dilation", "groups")
-    return (
-        type(built) is nn.Conv2d
-        and [getattr(built, name) for name in names] == ["zeros", (1, 1), 1]
-        and are_plain(critic.layers, nn.ReLU)
-        and trains(critic, [*_CONVOLUTION, *names_of("layers", critic.layers)])
-    )
-
-
 class _Pairs:
     """The loss of listed pairs under an `MLPCritic`, gradients included."""
 
-    def __init__(self, critic: MLPCritic, columns: int, x: Tensor, y: Tensor, slopes: ListSlopes):
-        (self.x, self.x_start), (self.y, self.y_start) = split(x, columns), split(y, columns)
+    all_pairs = False
+
+    def __init__(self, critic: MLPCritic, x: Features, y: Features, slopes: ListSlopes):
+        self.x, self.y = x.seen.flatten(1), y.seen.flatten(1)
+        self.x_baseline, self.y_baseline = x.baseline, y.baseline
         self.layers, self.slopes = Layers(critic.layers, RELU), slopes
 
-    def __call__(self, batch: Batch) -> Descent:
+    def __call__(self, batch: Batch) -> AnalyticLoss:
         x_rows, y_rows = batch.rows()
         inputs = torch.cat([self.x.index_select(0, x_rows), self.y.index_select(0, y_rows)], dim=1)
         scores = self.layers(inputs).squeeze(1)
-        if self.x_start.shape[1] > 0:
-            left, right = self.x_start.index_select(0, x_rows), self.y_start.index_select(0, y_rows)
-            scores += (left * right).sum(dim=1)
+        if self.x_baseline.shape[1] > 0:
+            left = self.x_baseline.index_select(0, x_rows)
+            scores += (left * self.y_baseline.index_select(0, y_rows)).sum(dim=1)
         loss, slopes = self.slopes(scores, len(batch.joint), len(batch.anchors))
-        grads, _ = self.layers.pulled(slopes.unsqueeze(1))
-        return Written(loss, self.layers.weights, grads)
+        grads, _ = self.layers.gradients(slopes.unsqueeze(1))
+        return AnalyticLoss(loss, self.layers.weights, grads)
 
 
-def _table(critic: MLPCritic, slopes: Slopes) -> ConcatTable | None:
-    """Return the loss of all pairs; without a hidden layer nothing is done once a row."""
-    return ConcatTable(critic, slopes) if len(critic.layers) > 1 else None
+class _Table:
+    """The loss of all pairs of a batch under a separable critic, gradients included."""
+
+    all_pairs = True
+
+    def __init__(self, critic: SeparableCritic, x: Inputs, y: Inputs, slopes: TableSlopes):
+        self.x, self.y = x, y
+        self.u, self.v = Layers(critic.u, SILU), Layers(critic.v, SILU)
+        self.offset, self.slopes = critic.offset, slopes
+        self.weights = [self.offset, *self.u.weights, *self.v.weights]
+
+    def __call__(self, batch: Batch) -> AnalyticLoss:
+        x = as_features(select_rows(self.x, batch.joint))
+        y = as_features(select_rows(self.y, batch.joint))
+        u, v = self.u(x.seen.flatten(1)), self.v(y.seen.flatten(1))
+        rank, ones = u.shape[1] - 1, torch.ones_like(u[:, :1])
+        u[:, rank] += self.offset.detach()
+        left = torch.cat([u, ones, x.baseline], dim=1)
+        right = torch.cat([v[:, :rank], ones, v[:, rank:], y.baseline], dim=1)
+        loss, slopes = self.slopes(left @ right.T)
+        of_u = slopes @ right[:, : rank + 1]
+        of_v = slopes.T @ torch.cat([u[:, :rank], ones], dim=1)
+        (u_grads, _), (v_grads, _) = self.u.gradients(of_u), self.v.gradients(of_v)
+        return AnalyticLoss(loss, self.weights, [of_u[:, rank].sum(), *u_grads, *v_grads])

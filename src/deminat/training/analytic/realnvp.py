@@ -1,14 +1,13 @@
 r"""The likelihood of RealNVP flows with its gradient, written by hand.
 
-A coupling leaves half of the columns as they are, $a$, and moves the others, $b' = e^s b + t$,
-where a network of $a$ gives $t$ and $r$, and $s = r / (1 + |r| / 3\log 10)$ stays bounded. With
-couplings that take turns, $z$ where the columns end up, and $d$ their number,
-$-\log p = \frac12 |z|^2 + \frac d2 \log 2\pi - \sum s$. If $g$ holds its slopes by $b'$, those
-by $t$, $r$ and $b$ are $g$, $(g e^s b - 1)(s/r)^2$ and $g e^s$.
+A coupling leaves half of the columns, $a$, as they are and moves the others, $b' = e^s b + t$,
+where a network of $a$ gives $t$ and $r$, and $s = r / (1 + |r| / 3\log 10)$ is bounded. Couplings
+take turns. With $z$ the output and $d$ its columns, $-\log p = \frac12 |z|^2 + \frac d2 \log 2\pi -
+\sum s$. If $g$ holds its slopes by $b'$, those by $t$, $r$ and $b$ are $g$,
+$(g e^s b - 1)(s/r)^2$ and $g e^s$.
 
-Through zuko's distributions, automatically, a step takes two to three times as long as its matrix
-products. The modules and their weights stay zuko's; flows to which zuko gives another density than
-is written here are left to it.
+Differentiated automatically, a step takes two to three times as long as its matrix products. The
+modules and weights stay zuko's. Flows to which zuko gives another density are left to it.
 """
 
 import math
@@ -18,35 +17,37 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .layers import RELU, Layers, Written, are_plain, names_of, trains
+from .layers import RELU, AnalyticLoss, Layers, are_plain, names_of, trains
 
 __all__ = ["Density", "likelihood_loss"]
 
-_BOUND = 3 * math.log(10)  # zuko's on the logarithm of a scale
+_BOUND = 3 * math.log(10)  # of the logarithm of a scale, in zuko
 
 
-def likelihood_loss(flows: Sequence[nn.Module]) -> Callable[[Sequence[Tensor]], Written] | None:
+def likelihood_loss(
+    flows: Sequence[nn.Module],
+) -> Callable[[Sequence[Tensor]], AnalyticLoss] | None:
     """Return minus the mean log likelihood, summed over flows, of a table (n, columns) for each.
 
-    `None` if not all of them are RealNVP flows as zuko builds them.
+    `None` if a flow is not a RealNVP as zuko builds it.
     """
     if not all(_is_as_built(flow) for flow in flows):
         return None
     densities = [Density(flow) for flow in flows]
-    if not all(_agree(*both) for both in zip(densities, flows, strict=True)):
+    if not all(_agree(*each) for each in zip(densities, flows, strict=True)):
         return None
     weights = [weight for density in densities for weight in density.weights]
 
-    def loss(tables: Sequence[Tensor]) -> Written:
+    def loss(tables: Sequence[Tensor]) -> AnalyticLoss:
         logs = [density(table) for density, table in zip(densities, tables, strict=True)]
-        grads = [grad for density in densities for grad in density.pulled()]
-        return Written(-torch.stack(logs).sum(dim=0).mean().item(), weights, grads)
+        grads = [grad for density in densities for grad in density.gradients()]
+        return AnalyticLoss(-torch.stack(logs).sum(dim=0).mean().item(), weights, grads)
 
     return loss
 
 
 class Density:
-    """The log density of a RealNVP flow, whose last pass is remembered until it is pulled back."""
+    """The log density of a RealNVP flow; its last pass is stored for the gradients."""
 
     def __init__(self, flow: nn.Module):
         self.couplings = [_Coupling(block.hyper) for block in _blocks(flow).values()]
@@ -64,13 +65,13 @@ class Density:
         square = sum(half.square().sum(dim=1) for half in halves)
         return growth - (square + table.shape[1] * math.log(2 * math.pi)) / 2
 
-    def pulled(self) -> list[Tensor]:
+    def gradients(self) -> list[Tensor]:
         """Return the gradient of minus the mean log density by each weight."""
         grads: list[Tensor] = []
         slopes = [half / len(half) for half in self.halves]
         for i, coupling in reversed(list(enumerate(self.couplings))):
             still, moved = i % 2, 1 - i % 2
-            found, first, slopes[moved] = coupling.pulled(slopes[moved])
+            found, first, slopes[moved] = coupling.gradients(slopes[moved])
             grads = [*found, *grads]
             if i > 0:
                 slopes[still].addmm_(first, coupling.layers.pairs[0][0])
@@ -78,13 +79,13 @@ class Density:
 
 
 class _Coupling:
-    """One block of a flow."""
+    """One block of a flow; its last pass is stored for the gradients."""
 
     def __init__(self, network: nn.Sequential):
         self.layers = Layers(network, RELU)
 
     def __call__(self, still: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
-        """Return where the other columns go, and the logarithm of their scales."""
+        """Return the other columns (n, k) as they are moved, and the logarithm of their scales."""
         output = self.layers(still)
         shift, raw = output[:, ::2], output[:, 1::2]
         self.damping = 1 + raw.abs() / _BOUND
@@ -93,30 +94,27 @@ class _Coupling:
         self.scaled = others * self.scale
         return self.scaled + shift, log_scale
 
-    def pulled(self, slopes: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:
+    def gradients(self, slopes: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:
         """Return the gradients, the slopes of the first layer's output, and of what was moved.
 
         Args:
-            slopes: (n, k) of minus the mean log density, by the columns where they were moved to.
+            slopes: (n, k) of minus the mean log density by the moved columns.
         """
         of_raw = (slopes * self.scaled - 1 / len(slopes)) / self.damping.square()
-        grads, first = self.layers.pulled(torch.stack([slopes, of_raw], dim=2).flatten(1))
+        grads, first = self.layers.gradients(torch.stack([slopes, of_raw], dim=2).flatten(1))
         return grads, first, slopes * self.scale
 
 
 def _blocks(flow: nn.Module) -> dict[str, Any]:
     """Return the couplings of a flow by their names: modules with a network and a mask."""
-    return {
-        name: block
-        for name, block in flow.named_modules()
-        if hasattr(block, "hyper") and hasattr(block, "mask")
-    }
+    modules = flow.named_modules()
+    return {name: m for name, m in modules if hasattr(m, "hyper") and hasattr(m, "mask")}
 
 
 def _is_as_built(flow: nn.Module) -> bool:
-    """Tell couplings by plain networks, all to be trained, that take turns column by column.
+    """Tell whether couplings have plain networks, are all trained, and take turns by column.
 
-    zuko's layers are of a class of its own; that they are linear is for `_agree` to find out.
+    zuko has a linear layer of its own; `_agree` checks that it is linear.
     """
     blocks = _blocks(flow)
     networks = {f"{name}.hyper": block.hyper for name, block in blocks.items()}
@@ -131,8 +129,8 @@ def _is_as_built(flow: nn.Module) -> bool:
 
 @torch.no_grad()
 def _agree(density: Density, flow: nn.Module) -> bool:
-    """Tell whether a flow has this density, far out too: in another zuko it might have another."""
-    still, moved = density.weights[0].shape[1], len(density.couplings[0].layers.weights[-1]) // 2
-    probe = torch.linspace(-10, 10, 8 * (still + moved), dtype=density.weights[0].dtype)
-    probe = probe.view(8, still + moved)
+    """Tell whether a flow has this density, at large values too: versions of zuko may differ."""
+    first, last = density.couplings[0].layers.weights[0], density.couplings[0].layers.weights[-1]
+    columns = first.shape[1] + len(last) // 2  # still and moved ones
+    probe = torch.linspace(-10, 10, 8 * columns, dtype=first.dtype).view(8, columns)
     return torch.allclose(density(probe), flow().log_prob(probe), rtol=1e-4)

@@ -1,0 +1,128 @@
+"""The registry of file formats, by suffix.
+
+A format opens a file as a table, whose columns go by name or number, or as an archive of arrays,
+which go by name. To add one, write a function that opens a path and add its line to `FORMATS`,
+here or from outside the package:
+
+    FORMATS[".toy"] = Format(table=open_toy)
+
+Everything else is derived from the registry, the suffixes in error messages included.
+"""
+
+import shlex
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from ...errors import DataError, printable
+from ..source import Rows
+from .columns import Table
+from .guards import PathLike, check_readable, show_path
+from .hdf5 import open_hdf5
+from .npy import map_npy, open_npy, open_npz
+from .parquet import open_parquet
+from .text_stream import open_text
+
+__all__ = ["FORMATS", "PICKLES", "Archive", "Format", "check_file", "open_archive", "open_table"]
+
+
+class Archive(Protocol):
+    """An open file of named arrays."""
+
+    names: list[str]
+
+    def check(self, name: str) -> None:
+        """Raise `DataError` if an array cannot be read."""
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """Return the shape of an array whose rows can be read separately, otherwise None."""
+
+    def load(self, name: str, rows: Rows | None = None) -> NDArray[Any]:
+        """Return an array (n, ...), or some of its rows in rising order."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How to open the files of one suffix: give `table` or `archive`.
+
+    Args:
+        table: Opens a path as a `Table`.
+        archive: Opens a path as an `Archive`, for use in a `with` statement.
+        array: Opens a path as one array (n, ...), where a whole file is x or y; by default, that
+            is all columns of the table.
+    """
+
+    table: Callable[[Path], Table] | None = None
+    archive: Callable[[Path], AbstractContextManager[Archive]] | None = None
+    array: Callable[[Path], NDArray[Any]] | None = None
+
+
+FORMATS: dict[str, Format] = {
+    ".csv": Format(table=open_text),
+    ".tsv": Format(table=open_text),
+    ".txt": Format(table=open_text),
+    ".parquet": Format(table=open_parquet),
+    ".pq": Format(table=open_parquet),
+    ".npy": Format(table=open_npy, array=map_npy),
+    ".npz": Format(archive=open_npz),
+    ".h5": Format(archive=open_hdf5),
+    ".hdf5": Format(archive=open_hdf5),
+}
+PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
+
+# How to convert other formats: {file} and {csv} are paths, {shell} is {file} quoted for a shell.
+_CONVERSIONS = {
+    ".mat": "in Python, numpy.savez({npz!r}, **scipy.io.loadmat({file!r}))",
+    ".h5ad": "in Python, anndata.read_h5ad({file!r}).to_df().to_csv({csv!r}, index=False)",
+    ".sav": "in Python, pandas.read_spss({file!r}).to_csv({csv!r}, index=False)",
+    ".dta": "in Python, pandas.read_stata({file!r}).to_csv({csv!r}, index=False)",
+    ".rds": "in R, write.csv(readRDS({file!r}), {csv!r}, row.names = FALSE)",
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as CSV from the spreadsheet program"),
+    ".gz": "gunzip -k {shell}",
+    ".bz2": "bunzip2 -k {shell}",
+    ".xz": "unxz -k {shell}",
+    ".zst": "unzstd {shell}",
+    ".zip": "unzip {shell}",
+}
+
+
+def check_file(path: PathLike) -> Path:
+    """Return the path of a file that can be opened and is of a known format."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in PICKLES:
+        raise DataError(
+            f"{show_path(path)} is not read because it could run code when opened: save it as "
+            ".npz or .parquet"
+        )
+    if suffix not in FORMATS:
+        raise DataError(f"{show_path(path)}: {_unreadable(path, suffix)}")
+    return check_readable(path)
+
+
+def open_table(path: Path) -> Table | None:
+    """Return the table at `path`, or None if the file is an archive."""
+    opener = FORMATS[path.suffix.lower()].table
+    return None if opener is None else opener(path)
+
+
+def open_archive(path: Path) -> AbstractContextManager[Archive]:
+    """Return the archive at `path`, to be used in a `with` statement."""
+    opener = FORMATS[path.suffix.lower()].archive
+    if opener is None:
+        raise DataError(f"{show_path(path)} is a table, not an archive of arrays")
+    return opener(path)
+
+
+def _unreadable(path: Path, suffix: str) -> str:
+    """Return why a file cannot be read, and how to convert it."""
+    cannot = f"cannot read {printable(suffix)} files" if suffix else "the file has no suffix"
+    if suffix not in _CONVERSIONS:
+        return f"{cannot}. Convert first, to one of {', '.join(FORMATS)}"
+    file, csv, npz = (show_path(p) for p in (path, *map(path.with_suffix, (".csv", ".npz"))))
+    convert = _CONVERSIONS[suffix].format(file=file, csv=csv, npz=npz, shell=shlex.quote(file))
+    return f"{cannot}. Convert first: {convert}"
