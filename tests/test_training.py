@@ -4,6 +4,8 @@ import copy
 import itertools
 import math
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -228,3 +230,13 @@ def test_threads_are_restored_after_an_error():
     with pytest.raises(RuntimeError), one_thread():
         raise RuntimeError
     assert torch.get_num_threads() == before
+
+
+def test_training_does_not_load_the_compiler():
+    code = (
+        "import sys; from deminat import Estimator, EarlyStopping, Training, tasks\n"
+        "x, y = tasks.gaussian(1, 0.5).sample(60, seed=0)\n"
+        "Estimator(training=Training(steps=3), baseline=None).fit(x, y)\n"
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,7 +7,14 @@
 the command line start at once.
 """
 
+from typing import Any
+
 import lazy_loader
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_RENAMED = {"choose_start": "choose_baseline"}
+
+
+def __getattr__(name: str) -> Any:
+    return _load(_RENAMED.get(name, name))

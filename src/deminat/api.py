@@ -286,7 +286,8 @@ def _untrained(
     estimator: MIEstimator, sample: Sample, request: Request, progress: Progress | None
 ) -> Estimate:
     """Return the estimate of a method that trains nothing, or of a user's own."""
-    if isinstance(estimator, UntrainedEstimator):
+    own = type(estimator).measure is not UntrainedEstimator.measure
+    if isinstance(estimator, UntrainedEstimator) and not own:
         found = estimator.estimate_sample(sample)
     else:
         found = Estimate(

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
-import torch
 from torch import nn
 
 from ..errors import TrainingError
@@ -22,7 +21,7 @@ from ..runtime.progress import Progress
 from .callbacks import History, current_listener
 from .config import Training
 from .early_stopping import Watch
-from .optim import Average, clip
+from .optim import AdamW, Average, clip
 
 __all__ = ["Descent", "train"]
 
@@ -129,10 +128,7 @@ def _descend(
     progress: Progress | None,
 ) -> list[float]:
     """Take the steps and return the loss of each; the best weights are left in `watch`."""
-    optimizer = torch.optim.AdamW(
-        module.parameters(), weight_decay=settings.weight_decay, fused=True
-    )
-    (group,) = optimizer.param_groups
+    optimizer = AdamW(module, settings.weight_decay)
     average = None if settings.average is None else Average(module)
     averaged = module if average is None else average.module
     losses: list[float] = []
@@ -146,9 +142,8 @@ def _descend(
         watch.listener.report("on_step", step, losses[-1])
         value.backward()
         if settings.clip is not None:
-            clip(group["params"], settings.clip)
-        group["lr"] = slower * settings.rate(step - 1, steps)
-        optimizer.step()
+            clip(optimizer.weights, settings.clip)
+        optimizer.step(slower * settings.rate(step - 1, steps))
         if average is not None and settings.average is not None:
             average.move(min(settings.average, (step + 1) / (step + 10)))
         if progress is not None and step % _REPORT_EVERY == 0:
