@@ -186,7 +186,7 @@ def test_a_negative_estimate_is_kept_and_explained():
 def test_unknown_names_say_what_there_is():
     with pytest.raises(ValueError, match="method must be one of demi, jsd"):
         deminat.estimate(X, Y, method="dmei")
-    with pytest.raises(ValueError, match='preset must be "auto", "quick" or "paper"'):
+    with pytest.raises(ValueError, match="preset must be one of auto, quick, paper"):
         deminat.estimate(X, Y, preset="fast")
     with pytest.raises(ValueError, match="folds must be at least 2"):
         deminat.estimate(X, Y, folds=1)

@@ -108,9 +108,9 @@ Missing = Annotated[Nan, Option("--nan", help="Refuse rows with NaN or inf, or o
 Method = Annotated[
     list[str] | None,
     Option(
-        metavar=f"[{'|'.join(METHODS)}]",
+        metavar="NAME",
         callback=one_of(METHODS),
-        help="Method (default demi). Repeat the option to compare several.",
+        help=f"Method: {', '.join(METHODS)} (default demi). Repeat the option to compare several.",
     ),
 ]
 Recipe = Annotated[
