@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
@@ -221,11 +221,18 @@ def _fingerprint(column: Any) -> str:
 
 def _estimated(cell: Cell) -> list[Row]:
     """Return the row of a pair."""
-    assert isinstance(cell, _PairCell)
+    pair = cast(_PairCell, cell)
     row: Row = dict.fromkeys((*_MEASURES, "n")) | {"warnings": "", "cautions": [], "error": ""}
-    how = {key: cell[key] for key in ("preset", "folds", "seed", "nan")}
     try:
-        result = estimate(*cell.columns, **{**how, **cell.options})
+        result = estimate(
+            *pair.columns,
+            preset=pair["preset"],
+            folds=pair["folds"],
+            seed=pair["seed"],
+            nan=pair["nan"],
+            groups=pair.options.get("groups"),
+            order=pair.options.get("order"),
+        )
     except DataError as error:
         return [{**cell, **row, "error": str(error)}]
     for name in ("mi", "standard_error", "p_value", "lower_bound", "n"):

@@ -1,3 +1,3 @@
-"""critics."""
+"""(x, y) -> score: networks, and baselines in closed form."""
 
 __all__: list[str] = []

@@ -1,3 +1,3 @@
-"""estimators."""
+"""Fit, cross-fit, scores: what turns a sample into a result."""
 
 __all__: list[str] = []

@@ -1,3 +1,3 @@
-"""persistence."""
+"""Saved runs and checkpoints: safetensors and JSON, no pickle."""
 
 __all__: list[str] = []
