@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, Literal
 
 __all__ = [
@@ -151,19 +151,16 @@ class Diagnostics(Mapping[str, Any]):
     run: RunDescription | None = None
 
     def __getitem__(self, name: str) -> Any:
-        value = getattr(self, name, None) if name in self._names() else None
+        value = vars(self).get(name)
         if value is None:
             raise KeyError(name)
         return value
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._names() if getattr(self, name) is not None)
+        return (name for name, value in vars(self).items() if value is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-    def _names(self) -> list[str]:
-        return [f.name for f in fields(self)]
 
 
 def plain(value: Any) -> Any:
@@ -171,7 +168,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Stage):
         return str(value)
     if is_dataclass(value) and not isinstance(value, Mapping):
-        value = {f.name: getattr(value, f.name) for f in fields(value)}
+        value = vars(value)
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

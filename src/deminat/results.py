@@ -122,62 +122,48 @@ class MIResult:
 
         `None` where the estimate is within sampling noise of 0.
         """
-        if not 2 * self.standard_error < self.mi < math.inf:
-            return None
         total = np.cumsum(-np.sort(-self.pointwise))
-        if not total[-1] > 0:
+        if not (2 * self.standard_error < self.mi < math.inf and total[-1] > 0):
             return None
         return float((np.argmax(total >= total[-1] / 2) + 1) / len(total))
 
     def describe(self, unit: Unit = "nats") -> str:
         """Return one readable line, in `unit`."""
         mi = round(nats_to(unit, self.mi), 3) + 0.0  # no -0.000
-        line = f"{mi:.3f} {unit}  {self._spread(unit)}"
+        spread = f"s.e. {nats_to(unit, self.standard_error):.3f} ({ERROR_COVERS})"
+        if self.interval is not None:
+            low, high = (nats_to(unit, nats) for nats in self.interval)
+            spread = f"95% interval [{low:.3f}, {high:.3f}]"
+        line = f"{mi:.3f} {unit}  {spread}"
         if self.p_value is not None:
             line += f"  {format_p(self.p_value)}"
         if self.lower_bound is not None:
             line += f"  at least {nats_to(unit, self.lower_bound):.3f}"
-        line += f"  n={self.n}  {self.method}"
-        codes = ", ".join(dict.fromkeys(w.code for w in self.warnings))
-        return f"{line}  warnings: {codes}" if codes else line
+        return f"{line}  n={self.n}  {self.method}{_codes(self.warnings)}"
 
     def __str__(self) -> str:
         return self.describe()
 
     def _repr_html_(self) -> str:
+        bound, ends = self.lower_bound, self.interval
         rows = [
             ("mutual information", f"{self.mi:.3f} nats ({self.bits:.3f} bits)"),
             ("standard error", f"{self.standard_error:.3f} nats ({ERROR_COVERS})"),
-            *self._assessed(),
+            ("95% interval", f"{ends[0]:.3f} to {ends[1]:.3f} nats" if ends else None),
+            ("independence", None if self.p_value is None else format_p(self.p_value)),
+            ("at least", None if bound is None else f"{bound:.3f} nats (95% confidence)"),
             ("pairs", f"{self.n}"),
             ("method", self.method),
-            *([("recipe", self.recipe)] if self.recipe else []),
+            ("recipe", self.recipe or None),
             *((w.code, f"{w.message}. {w.advice}.") for w in self.warnings),
         ]
         cells = "".join(
             f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
             f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
             for name, value in rows
+            if value is not None
         )
         return f"<table>{cells}</table>"
-
-    def _spread(self, unit: Unit) -> str:
-        """Return the interval or, without one, the standard error."""
-        if self.interval is None:
-            return f"s.e. {nats_to(unit, self.standard_error):.3f} ({ERROR_COVERS})"
-        low, high = (nats_to(unit, nats) for nats in self.interval)
-        return f"95% interval [{low:.3f}, {high:.3f}]"
-
-    def _assessed(self) -> list[tuple[str, str]]:
-        found = []
-        if self.interval is not None:
-            low, high = self.interval
-            found.append(("95% interval", f"{low:.3f} to {high:.3f} nats"))
-        if self.p_value is not None:
-            found.append(("independence", format_p(self.p_value)))
-        if self.lower_bound is not None:
-            found.append(("at least", f"{self.lower_bound:.3f} nats (95% confidence)"))
-        return found
 
     def log_ratio(
         self, x: Any, y: Any, given: Any = None, *, nan: Literal["raise", "omit"] = "raise"
@@ -266,14 +252,17 @@ class IndependenceResult:
     warnings: tuple[Caution, ...] = ()
 
     def __str__(self) -> str:
-        line = f"{format_p(self.p_value)}  n={self.n}  {self.compared}"
-        codes = ", ".join(dict.fromkeys(w.code for w in self.warnings))
-        return f"{line}  warnings: {codes}" if codes else line
+        return f"{format_p(self.p_value)}  n={self.n}  {self.compared}{_codes(self.warnings)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""
-        warnings = [asdict(w) for w in self.warnings]
-        return {**asdict(self), "unit": "nats", "warnings": warnings}
+        return {**asdict(self), "unit": "nats", "warnings": [asdict(w) for w in self.warnings]}
+
+
+def _codes(warnings: tuple[Caution, ...]) -> str:
+    """Return the end of a line that names warnings, each once."""
+    codes = ", ".join(dict.fromkeys(w.code for w in warnings))
+    return f"  warnings: {codes}" if codes else ""
 
 
 def format_p(p: float) -> str:

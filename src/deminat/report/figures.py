@@ -7,6 +7,7 @@ width. A figure without finite numbers is `None`.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -125,7 +126,8 @@ def comparison(results: Sequence[MIResult], unit: Unit) -> tuple[Axis, list[Whis
     shown = [r for r in results if math.isfinite(r.mi)]
     if not shown:
         return None
-    marks = [nats_to(unit, v) for r in shown for v in (r.mi, *_ends(r), *_bounds(r))]
+    nats = [v for r in shown for v in (r.mi, *_ends(r), r.lower_bound)]
+    marks = [nats_to(unit, v) for v in _finite(nats)]
     axis = _roomy([0.0, *marks], f"mutual information ({unit})")
     return axis, [_whisker(r, axis, unit) for r in shown]
 
@@ -168,10 +170,10 @@ def log_ratios(result: MIResult, unit: Unit) -> Plot | None:
     shares = shares / len(values)
     x = _roomy([float(low), float(high)], f"log ratio of a pair ({unit})")
     y = Axis(0, 1.08 * float(shares.max()), "share of the pairs", percent=True)
-    width = x.at(float(edges[1])) - x.at(float(edges[0]))
+    width = round(x.at(edges[1]) - x.at(edges[0]), 2)
     bars = tuple(
-        Bar(x.at(float(a)), round(width, 2), y.at(float(share)), below=bool(a + b < 0))
-        for a, b, share in zip(edges[:-1], edges[1:], shares, strict=True)
+        Bar(x.at(a), width, y.at(share), below=a + b < 0)
+        for (a, b), share in zip(pairwise(edges.tolist()), shares.tolist(), strict=True)
         if share > 0
     )
     mean = x.at(nats_to(unit, result.mi)) if math.isfinite(result.mi) else math.nan
@@ -181,7 +183,7 @@ def log_ratios(result: MIResult, unit: Unit) -> Plot | None:
 
 def _whisker(result: MIResult, axis: Axis, unit: Unit) -> Whisker:
     low, high = (axis.at(nats_to(unit, v)) for v in _ends(result) or (result.mi, result.mi))
-    bounds = [axis.at(nats_to(unit, v)) for v in _bounds(result)]
+    bounds = [axis.at(nats_to(unit, v)) for v in _finite([result.lower_bound])]
     return Whisker(
         result.method,
         f"{nats_to(unit, result.mi):.3f} {unit}",
@@ -197,10 +199,6 @@ def _ends(result: MIResult) -> list[float]:
     error = 2 * result.standard_error
     ends = result.interval or (result.mi - error, result.mi + error)
     return list(ends) if all(map(math.isfinite, ends)) else []
-
-
-def _bounds(result: MIResult) -> list[float]:
-    return [] if result.lower_bound is None else _finite([result.lower_bound])
 
 
 def _panel(stage: str, curves: Sequence[Sequence[float]], change: Axis) -> Plot:
@@ -226,5 +224,5 @@ def _round_step(about: float) -> float:
     return next(m * power for m in (1, 2, 5, 10) if m * power >= about * (1 - 1e-9))
 
 
-def _finite(values: Iterable[float]) -> list[float]:
-    return [v for v in values if math.isfinite(v)]
+def _finite(values: Iterable[float | None]) -> list[float]:
+    return [v for v in values if v is not None and math.isfinite(v)]

@@ -1,10 +1,8 @@
 """The text of a report: sentences and facts, with a unit beside every number."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from ..errors import printable
 from ..records import Diagnostics, RunDescription, SideDescription
@@ -13,6 +11,7 @@ from ..results import ERROR_COVERS, Caution, MIResult, Unit, format_p, nats_to
 __all__ = ["About", "Words"]
 
 Fact = tuple[str, str]
+_OTHER: dict[Unit, Unit] = {"nats": "bits", "bits": "nats"}
 _LEVEL = 0.05  # of the test of independence
 _CERTAIN = 0.9995  # a correlation that would be printed as 1
 _LONGEST = 200  # characters of a name
@@ -65,66 +64,108 @@ class Words:
         return self.results[0]
 
     @property
-    def x(self) -> str:
-        """What x is called."""
-        return printable(self.about.x, _LONGEST) or _names(self._sides[0], "x")
-
-    @property
-    def y(self) -> str:
-        """What y is called."""
-        return printable(self.about.y, _LONGEST) or _names(self._sides[1], "y")
-
-    @property
-    def about_y(self) -> str:
-        """What x is informative about: y, or y beyond what is given."""
-        known = self._given
-        return f"{self.y} beyond what {_names(known, 'z')} tells" if known else self.y
+    def run(self) -> RunDescription | None:
+        """The data and settings behind the answer."""
+        return self.answer.diagnostics.run
 
     @property
     def title(self) -> str:
         """What the report is about."""
-        known = self._given
-        return f"{self.x} and {self.y}" + (f" given {_names(known, 'z')}" if known else "")
+        x, y, z = self._names
+        return f"{x} and {y}" + (f" given {z}" if z else "")
 
     @property
     def headline(self) -> str:
         """The answer in a sentence."""
-        mi = self.answer.mi
+        x, y, z = self._names
+        about, mi = f"{y} beyond what {z} tells" if z else y, self.answer.mi
         if not math.isfinite(mi):
-            return f"There is no finite estimate of what {self.x} tells you about {self.about_y}."
+            return f"There is no finite estimate of what {x} tells you about {about}."
         if round(nats_to(self.unit, mi), 3) <= 0:
-            return f"No information about {self.about_y} was found in {self.x}: {self.amount(mi)}."
-        return f"Knowing {self.x} tells you {self.amount(mi)} about {self.about_y}."
+            return f"No information about {about} was found in {x}: {self.amount(mi)}."
+        return f"Knowing {x} tells you {self.amount(mi)} about {about}."
 
-    @property
-    def sentences(self) -> list[str]:
-        """What follows the headline: interval, lower bound, test, an example."""
-        return list(self._sentences())
+    def sentences(self) -> Iterator[str]:
+        """Yield what follows the headline: interval, lower bound, test, an example."""
+        r = self.answer
+        if r.interval is not None:
+            yield f"The 95% interval is {self.span(r.interval)}."
+        if r.lower_bound is not None and r.lower_bound > 0:
+            amount = self.amount(r.lower_bound)
+            yield f"It is at least {amount}, with 95% confidence for any distribution."
+        if r.interval is None:
+            yield f"The standard error is {self.amount(r.standard_error)} ({ERROR_COVERS})."
+        if r.p_value is not None:
+            is_shown = r.p_value < _LEVEL
+            test = ", by a test that is more sensitive than the estimate"
+            how = test if is_shown and r.mi <= 0 else ""
+            yield f"Dependence is {'' if is_shown else 'not '}shown{how} ({format_p(r.p_value)})."
+        correlation = math.sqrt(-math.expm1(-2 * r.mi)) if r.mi > 0 else 0.0
+        if 0 < correlation < _CERTAIN:
+            yield f"Two normal variables of correlation {correlation:.2f} share as much."
 
     @property
     def facts(self) -> list[Fact]:
         """The numbers of the answer."""
-        r = self.answer
-        other: Unit = "bits" if self.unit == "nats" else "nats"
-        found = [("estimate", f"{self.amount(r.mi)} ({_amount(r.mi, other)})")]
-        if r.interval is not None:
-            found.append(("95% interval", self.span(r.interval)))
-        if r.lower_bound is not None:
-            found.append(("at least", f"{self.amount(r.lower_bound)}, with 95% confidence"))
-        found.append(("standard error", self.amount(r.standard_error)))
-        if r.p_value is not None:
-            found.append(("independence", format_p(r.p_value)))
-        return [*found, ("pairs", f"{r.n:,} pairs")]
+        r, other = self.answer, _OTHER[self.unit]
+        bound = self.amount(r.lower_bound)
+        return _known(
+            ("estimate", f"{self.amount(r.mi)} ({_amount(r.mi, other)})"),
+            ("95% interval", self.span(r.interval)),
+            ("at least", bound and f"{bound}, with 95% confidence"),
+            ("standard error", self.amount(r.standard_error)),
+            ("independence", _p_value(r)),
+            ("pairs", f"{r.n:,} pairs"),
+        )
+
+    @property
+    def table(self) -> list[list[Fact]]:
+        """The results beside each other, a row each."""
+        return [
+            [
+                ("method", r.method),
+                ("estimate", self.amount(r.mi)),
+                ("95% interval", self.span(r.interval) or _NONE),
+                ("standard error", self.amount(r.standard_error)),
+                ("at least", self.amount(r.lower_bound) or _NONE),
+                ("independence", _p_value(r) or _NONE),
+            ]
+            for r in self.results
+        ]
 
     @property
     def done(self) -> list[Fact]:
         """What was done to the data."""
-        return [fact for fact in self._done() if fact[1]]
+        d, run = self.answer.diagnostics, self.run
+        dropped = f"; {run.dropped:,} pairs dropped for missing values" if run else ""
+        half = "added: half the gap between training and held-out scores"
+        return _known(
+            ("data", printable(self.about.source, _LONGEST)),
+            ("pairs", f"{self.answer.n:,} pairs{dropped}"),
+            *zip(("x", "y", "given"), map(_side, self._sides), strict=True),
+            ("rows", _rows(run)),
+            ("method", self.answer.method),
+            ("recipe", self.answer.recipe),
+            ("preprocessing", _preprocessing(d)),
+            ("folds", _folds(d)),
+            ("correction", f"{self.amount(d.correction)} {half}" if d.correction else ""),
+            *((printable(k), printable(v, _LONGEST)) for k, v in self.about.options.items()),
+        )
 
     @property
     def checks(self) -> list[Fact]:
         """Diagnostics of the classifier."""
-        return list(self._checks())
+        d, off, normaliser = self.answer.diagnostics, "", ""
+        if d.calibration_error is not None:
+            off = f"probabilities are off by {d.calibration_error:.1%} on average"
+        if d.normaliser_checkable and d.normaliser is not None:
+            error = math.nan if d.normaliser_error is None else d.normaliser_error
+            number = f"{d.normaliser:.3f}, s.e. {error:.3f} (no unit)"
+            normaliser = f"{number}; it is 1 for a true log ratio"
+        elif d.normaliser_checkable is not None:
+            normaliser = "cannot be checked: too few pairs for so much information"
+        loss = self.amount(d.held_out_loss)
+        return _known(("calibration", off), ("normaliser", normaliser), ("held-out loss", loss))
 
     @property
     def warnings(self) -> list[tuple[Caution, str]]:
@@ -134,11 +175,6 @@ class Words:
             for caution in dict.fromkeys(r.warnings):
                 about.setdefault(caution, []).append(r.method)
         return [(caution, ", ".join(methods)) for caution, methods in about.items()]
-
-    @property
-    def table(self) -> list[list[Fact]]:
-        """The results beside each other, a row each."""
-        return [self._row(r) for r in self.results]
 
     @property
     def folds(self) -> list[tuple[str, str, str]]:
@@ -163,10 +199,8 @@ class Words:
     @property
     def curves(self) -> str:
         """What the learning curves are of, where that is not the pair itself."""
-        known = self._given
-        if known is None:
-            return ""
-        return f"The curves are of {self.x} with {self.y} and {_names(known, 'z')}. "
+        x, y, z = self._names
+        return f"The curves are of {x} with {y} and {z}. " if z else ""
 
     @property
     def concentration(self) -> str:
@@ -179,109 +213,40 @@ class Words:
             f"log ratios. Row {row:,}, counted from 0, has the highest: {self.amount(float(nats))}."
         )
 
-    @property
-    def share_below(self) -> str:
-        """The share of pairs that are less likely than under independence."""
-        return f"{np.mean(self.answer.pointwise < 0):.0%}"
+    def amount(self, nats: float | None) -> str:
+        """Return an amount of information in the unit of the report; of none, nothing."""
+        return "" if nats is None else _amount(nats, self.unit)
 
-    @property
-    def seed(self) -> str:
-        """The seed; empty if it is not known."""
-        return "" if self._run is None else str(self._run.seed)
-
-    @property
-    def versions(self) -> str:
-        """Versions of the software."""
-        versions = self._run.versions if self._run else {}
-        return ", ".join(f"{name} {version}" for name, version in versions.items())
-
-    def amount(self, nats: float) -> str:
-        """Return an amount of information in the unit of the report."""
-        return _amount(nats, self.unit)
-
-    def span(self, ends: tuple[float, float]) -> str:
-        """Return an interval of nats in the unit of the report."""
+    def span(self, ends: tuple[float, float] | None) -> str:
+        """Return an interval of nats in the unit of the report; of none, nothing."""
+        if ends is None:
+            return ""
         if not all(map(math.isfinite, ends)):
             return "not finite"
         low, high = (_number(end, self.unit) for end in ends)
         return f"{low} to {high} {self.unit}"
 
     @property
-    def _run(self) -> RunDescription | None:
-        return self.answer.diagnostics.run
-
-    @property
     def _sides(self) -> tuple[SideDescription | None, ...]:
-        run = self._run
-        return (None, None, None) if run is None else (run.x, run.y, run.given)
+        return (self.run.x, self.run.y, self.run.given) if self.run else (None, None, None)
 
     @property
-    def _given(self) -> SideDescription | None:
-        return self._sides[2]
+    def _names(self) -> tuple[str, str, str]:
+        """What x, y and z are called; z is empty if nothing is given."""
+        x, y, z = self._sides
+        return (
+            printable(self.about.x, _LONGEST) or _names(x, "x"),
+            printable(self.about.y, _LONGEST) or _names(y, "y"),
+            _names(z, "z") if z else "",
+        )
 
-    def _sentences(self) -> Iterator[str]:
-        r = self.answer
-        if r.interval is not None:
-            yield f"The 95% interval is {self.span(r.interval)}."
-        if r.lower_bound is not None and r.lower_bound > 0:
-            amount = self.amount(r.lower_bound)
-            yield f"It is at least {amount}, with 95% confidence for any distribution."
-        if r.interval is None:
-            yield f"The standard error is {self.amount(r.standard_error)} ({ERROR_COVERS})."
-        if r.p_value is not None:
-            is_shown = r.p_value < _LEVEL
-            test = ", by a test that is more sensitive than the estimate"
-            how = test if is_shown and r.mi <= 0 else ""
-            yield f"Dependence is {'' if is_shown else 'not '}shown{how} ({format_p(r.p_value)})."
-        correlation = math.sqrt(-math.expm1(-2 * r.mi)) if r.mi > 0 else 0.0
-        if 0 < correlation < _CERTAIN:
-            yield f"Two normal variables of correlation {correlation:.2f} share as much."
 
-    def _done(self) -> Iterator[Fact]:
-        d, run = self.answer.diagnostics, self._run
-        yield "data", printable(self.about.source, _LONGEST)
-        yield "pairs", _pairs(self.answer.n, None if run is None else run.dropped)
-        for name, side in zip(("x", "y", "given"), self._sides, strict=True):
-            yield name, _side(side)
-        yield "rows", _rows(run)
-        yield "method", self.answer.method
-        yield "recipe", self.answer.recipe
-        yield "preprocessing", _preprocessing(d)
-        yield "folds", _folds(d)
-        if d.correction:
-            half = "added: half the gap between training and held-out scores"
-            yield "correction", f"{self.amount(d.correction)} {half}"
-        for name, value in self.about.options.items():
-            yield printable(name), printable(value, _LONGEST)
+def _known(*facts: Fact) -> list[Fact]:
+    return [fact for fact in facts if fact[1]]
 
-    def _checks(self) -> Iterator[Fact]:
-        d = self.answer.diagnostics
-        if d.calibration_error is not None:
-            yield (
-                "calibration",
-                f"probabilities are off by {d.calibration_error:.1%} on average",
-            )
-        if d.normaliser_checkable and d.normaliser is not None:
-            error = math.nan if d.normaliser_error is None else d.normaliser_error
-            yield (
-                "normaliser",
-                f"{d.normaliser:.3f}, s.e. {error:.3f} (no unit); it is 1 for a true log ratio",
-            )
-        elif d.normaliser_checkable is not None:
-            yield "normaliser", "cannot be checked: too few pairs for so much information"
-        if d.held_out_loss is not None:
-            yield "held-out loss", self.amount(d.held_out_loss)
 
-    def _row(self, r: MIResult) -> list[Fact]:
-        bound = _NONE if r.lower_bound is None else self.amount(r.lower_bound)
-        return [
-            ("method", r.method),
-            ("estimate", self.amount(r.mi)),
-            ("95% interval", _NONE if r.interval is None else self.span(r.interval)),
-            ("standard error", self.amount(r.standard_error)),
-            ("at least", bound),
-            ("independence", _NONE if r.p_value is None else format_p(r.p_value)),
-        ]
+def _p_value(result: MIResult) -> str:
+    return "" if result.p_value is None else format_p(result.p_value)
 
 
 def _number(nats: float, unit: Unit) -> str:
@@ -299,13 +264,8 @@ def _names(side: SideDescription | None, otherwise: str) -> str:
     """Return the names of the columns of one side, or `otherwise` if they have none."""
     if side is None or not side.names:
         return otherwise
-    names = [printable(name) for name in side.names]
-    more = side.shape[0] - len(names)
-    return _listed([*names, *([f"{more} more"] if more > 0 else [])])
-
-
-def _listed(names: Sequence[str]) -> str:
-    *most, last = names
+    more = side.shape[0] - len(side.names)
+    *most, last = *map(printable, side.names), *([f"{more} more"] if more > 0 else [])
     return f"{', '.join(most)} and {last}" if most else last
 
 
@@ -318,12 +278,6 @@ def _side(side: SideDescription | None) -> str:
     columns = "1 column" if count == 1 else f"{count:,} columns"
     names = _names(side, "")
     return f"{columns}: {names}" if names else columns
-
-
-def _pairs(n: int, dropped: int | None) -> str:
-    if dropped is None:
-        return f"{n:,} pairs"
-    return f"{n:,} pairs; {dropped:,} pairs dropped for missing values"
 
 
 def _rows(run: RunDescription | None) -> str:
