@@ -16,7 +16,7 @@ import pytest
 
 from deminat import datasets
 from deminat.data.files import guards as checks
-from deminat.datasets import photographs
+from deminat.datasets import images as photographs
 from deminat.errors import DataError
 
 DATA = Path(__file__).parents[2] / "shared/data"

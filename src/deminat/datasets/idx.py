@@ -36,18 +36,7 @@ _CHUNK = 1 << 20
 
 
 def read_idx(path: PathLike) -> NDArray[np.uint8]:
-    """Return the array in an idx file of unsigned bytes.
-
-    Args:
-        path: The file; its first bytes show whether it is packed with gzip.
-
-    Returns:
-        A writable array of the shape in the header.
-
-    Raises:
-        DataError: If the file cannot be read, is of another kind, or does not hold exactly as many
-            values as its header declares.
-    """
+    """Return the writable array in an idx file; its first bytes show whether it is packed."""
     path = check_readable(Path(path))
     with parsing(path, "idx"), path.open("rb") as file:
         packed = file.read(len(_GZIP)) == _GZIP
