@@ -5,7 +5,6 @@ and the matrix products of encoder, critic and table of scores, forward and back
 a step of `deminat paper infomax` on random images, from bytes to new weights.
 """
 
-import statistics
 from collections.abc import Callable, Sequence
 
 import torch
@@ -13,7 +12,7 @@ import torch
 from ...infomax import DeepInfoMax, DotCritic, Encoder, InfoMaxLoss
 from ...runtime.rowstore import Cell, Row
 from ..paper.encoder import adam, training_step
-from .runner import Bench, grouped, mark
+from .runner import Bench, grouped, mark, medians
 from .speed import matrix_products, step_times
 
 __all__ = ["BENCHES"]
@@ -21,7 +20,6 @@ __all__ = ["BENCHES"]
 _CLAIM = "a step of Deep InfoMax takes little more time than its convolutions and matrix products"
 _BATCH, _LOCATIONS = 64, 64
 _CONVOLUTIONS = ((3, 64, 32), (64, 128, 16), (128, 256, 8))  # channels in and out, width
-_TIMED = "limit", "deminat"
 
 
 def _rounds(seeds: Sequence[int]) -> list[Cell]:
@@ -83,8 +81,7 @@ def _convolution(inputs: int, outputs: int, width: int) -> Callable[[], None]:
 def _verdict(rows: Sequence[Row]) -> list[str]:
     lines = []
     for (units,), own in grouped(rows, "units").items():
-        limit, ours = (statistics.median(r[f"{name}_ms"] for r in own) for name in _TIMED)
-        speed = statistics.median(row["images_per_second"] for row in own)
+        limit, ours, speed = medians(own, "limit_ms", "deminat_ms", "images_per_second")
         lines.append(
             f"{mark(limit / ours >= 0.5)} critic of {units} units: {speed:.0f} images a second, "
             f"{ours:.0f} ms a step, convolutions and products {limit:.0f} ms: {limit / ours:.0%} "

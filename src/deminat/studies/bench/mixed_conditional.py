@@ -6,7 +6,7 @@ r"""Is the number right for tables of mixed types, and given a third variable?
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,8 @@ _NORMAL: dict[str, tuple[tuple[int, int, int], Array]] = {
 }
 
 
-def _mixed_cells(seeds: Sequence[int]) -> list[Cell]:
-    return [{"case": name, "n": _PAIRS, "seed": s} for s in seeds for name in mixed_tasks()]
+def _cells(cases: Iterable[str], seeds: Sequence[int]) -> list[Cell]:
+    return [{"case": case, "n": _PAIRS, "seed": seed} for seed in seeds for case in cases]
 
 
 def _mixed_run(cell: Cell) -> Row:
@@ -43,10 +43,6 @@ def _mixed_run(cell: Cell) -> Row:
     result = estimate(*sides, seed=cell["seed"])
     oracle = float(task.log_ratio(x, y).mean())
     return {**measured(result), "truth": task.mi, "oracle": oracle}
-
-
-def _conditional_cells(seeds: Sequence[int]) -> list[Cell]:
-    return [{"case": name, "n": _PAIRS, "seed": s} for s in seeds for name in _NORMAL]
 
 
 def _conditional_run(cell: Cell) -> Row:
@@ -92,14 +88,14 @@ def _verdict(rows: Sequence[Row], limit: float) -> list[str]:
 BENCHES = {
     "mixed": Bench(
         "estimates for categories, counts and zeros are right",
-        _mixed_cells,
+        lambda seeds: _cells(mixed_tasks(), seeds),
         _mixed_run,
         lambda rows: _verdict(rows, _MIXED_LIMIT),
         runs=3,
     ),
     "conditional": Bench(
         "conditional estimates are right",
-        _conditional_cells,
+        lambda seeds: _cells(_NORMAL, seeds),
         _conditional_run,
         lambda rows: _verdict(rows, _CONDITIONAL_LIMIT),
         runs=3,

@@ -4,6 +4,7 @@ A row has the keys and values of its cell, numbers or text. So rows can be store
 people read, and a bench continues after the rows that are in it.
 """
 
+import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from ...runtime.progress import Progress
 from ...runtime.rowstore import Cell, Row, SqliteStore
 from ...runtime.sweep import Sweep, filter_cells, run_sweep
 
-__all__ = ["Bench", "grouped", "mark", "measured", "run_bench", "with_filter"]
+__all__ = ["Bench", "grouped", "mark", "measured", "medians", "run_bench", "with_filter"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,11 @@ def grouped(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
     return groups
+
+
+def medians(rows: Sequence[Row], *keys: str) -> list[float]:
+    """Return the median over rows of each key."""
+    return [statistics.median(row[key] for row in rows) for key in keys]
 
 
 def mark(holds: bool) -> str:

@@ -11,7 +11,6 @@ Three times, measured in turns in one process on one thread, so that a busy mach
 A verdict is on medians over rounds of the mean time of a step.
 """
 
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -28,7 +27,7 @@ from ...runtime.rowstore import Cell, Row
 from ...training.analytic.gradients import batch_loss
 from ...training.config import Training
 from ...training.loop import train
-from .runner import Bench, mark
+from .runner import Bench, mark, medians
 
 __all__ = ["BENCHES", "Layer", "matrix_products", "milliseconds", "mlp_layers", "step_times"]
 
@@ -66,10 +65,7 @@ def milliseconds(run: Callable[[int], None], steps: int) -> float:
 
 
 def _verdict(rows: Sequence[Row]) -> list[str]:
-    limit, ours, plain = (
-        statistics.median(row[f"{name}_ms"] for row in rows)
-        for name in ("limit", "deminat", "plain")
-    )
+    limit, ours, plain = medians(rows, "limit_ms", "deminat_ms", "plain_ms")
     of_limit, over_plain = limit / ours, plain / ours
     return [
         f"{mark(of_limit >= 0.5)} a step takes {ours:.2f} ms, its matrix products {limit:.2f} ms: "

@@ -6,7 +6,6 @@ appears on a pseudo-terminal. A row also has the time of a process that only loa
 """
 
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from ...datasets import sachs
 from ...runtime.rowstore import Cell, Row
-from .runner import Bench, mark
+from .runner import Bench, mark, medians
 
 __all__ = ["BENCHES"]
 
@@ -64,9 +63,7 @@ def _seconds(command: list[str]) -> tuple[float, float]:
 
 
 def _verdict(rows: Sequence[Row]) -> list[str]:
-    sign, answer, load = (
-        statistics.median(row[key] for row in rows) for key in ("sign", "answer", "load")
-    )
+    sign, answer, load = medians(rows, "sign", "answer", "load")
     return [
         f"{mark(sign < 1)} the bar appears after {sign:.2f} s (at most 1)",
         f"{mark(answer < 10)} the answer appears after {answer:.1f} s (at most 10); a process "
