@@ -62,14 +62,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a histogram.
-
-    Args:
-        left: Position of its left edge, in per cent.
-        width: In per cent.
-        height: In per cent.
-        below: Whether its values are below 0.
-    """
+    """A bar of a histogram: its left edge and size in per cent, and if its values are below 0."""
 
     left: float
     width: float
@@ -142,7 +135,7 @@ def learning(result: MIResult, unit: Unit) -> list[Plot]:
     deepest = min((v for curves in stages.values() for c in curves for v in _finite(c)), default=0)
     reach = max(-deepest, nats_to(unit, _SHOWN_RISE))
     change = Axis(-1.08 * reach, 0.6 * reach, f"change of the held-out loss ({unit})")
-    return [_panel(stage, curves, change) for stage, curves in stages.items()]
+    return [_panel(title, curves, change) for title, curves in stages.items()]
 
 
 def calibration(result: MIResult) -> Plot | None:
@@ -201,14 +194,14 @@ def _ends(result: MIResult) -> list[float]:
     return list(ends) if all(map(math.isfinite, ends)) else []
 
 
-def _panel(stage: str, curves: Sequence[Sequence[float]], change: Axis) -> Plot:
+def _panel(title: str, curves: Sequence[Sequence[float]], change: Axis) -> Plot:
     x = Axis(0, max(4, *(len(c) - 1 for c in curves)), "evaluations on held-out pairs")
     lines = tuple(
         [(x.at(i), round(100 - change.at(v), 2)) for i, v in enumerate(c) if math.isfinite(v)]
         for c in curves
     )
     zero = 100 - change.at(0)
-    return Plot(stage, x, change, lines=lines, rules=([(0, zero), (100, zero)],))
+    return Plot(title, x, change, lines=lines, rules=([(0, zero), (100, zero)],))
 
 
 def _roomy(values: Sequence[float], label: str) -> Axis:

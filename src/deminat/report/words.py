@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import printable
-from ..records import Diagnostics, RunDescription, SideDescription
+from ..records import RunDescription, SideDescription
 from ..results import ERROR_COVERS, Caution, MIResult, Unit, format_p, nats_to
 
 __all__ = ["About", "Words"]
@@ -68,15 +68,13 @@ class Words:
         """The data and settings behind the answer."""
         return self.answer.diagnostics.run
 
-    @property
     def title(self) -> str:
-        """What the report is about."""
+        """Return what the report is about."""
         x, y, z = self._names
         return f"{x} and {y}" + (f" given {z}" if z else "")
 
-    @property
     def headline(self) -> str:
-        """The answer in a sentence."""
+        """Return the answer in a sentence."""
         x, y, z = self._names
         about, mi = f"{y} beyond what {z} tells" if z else y, self.answer.mi
         if not math.isfinite(mi):
@@ -104,13 +102,11 @@ class Words:
         if 0 < correlation < _CERTAIN:
             yield f"Two normal variables of correlation {correlation:.2f} share as much."
 
-    @property
     def facts(self) -> list[Fact]:
-        """The numbers of the answer."""
-        r, other = self.answer, _OTHER[self.unit]
-        bound = self.amount(r.lower_bound)
+        """Return the numbers of the answer."""
+        r, bound = self.answer, self.amount(self.answer.lower_bound)
         return _known(
-            ("estimate", f"{self.amount(r.mi)} ({_amount(r.mi, other)})"),
+            ("estimate", f"{self.amount(r.mi)} ({self.amount(r.mi, _OTHER[self.unit])})"),
             ("95% interval", self.span(r.interval)),
             ("at least", bound and f"{bound}, with 95% confidence"),
             ("standard error", self.amount(r.standard_error)),
@@ -118,9 +114,8 @@ class Words:
             ("pairs", f"{r.n:,} pairs"),
         )
 
-    @property
     def table(self) -> list[list[Fact]]:
-        """The results beside each other, a row each."""
+        """Return the results beside each other, a row each."""
         return [
             [
                 ("method", r.method),
@@ -133,12 +128,14 @@ class Words:
             for r in self.results
         ]
 
-    @property
     def done(self) -> list[Fact]:
-        """What was done to the data."""
+        """Return what was done to the data."""
         d, run = self.answer.diagnostics, self.run
         dropped = f"; {run.dropped:,} pairs dropped for missing values" if run else ""
         half = "added: half the gap between training and held-out scores"
+        scale, folds = _SCALES.get(d.scaling or "", d.scaling or ""), len(d.fold_means or ())
+        fitted = "; fitted to training rows only" if scale and folds else ""
+        apart = "critics score only pairs they were not trained on"
         return _known(
             ("data", printable(self.about.source, _LONGEST)),
             ("pairs", f"{self.answer.n:,} pairs{dropped}"),
@@ -146,15 +143,14 @@ class Words:
             ("rows", _rows(run)),
             ("method", self.answer.method),
             ("recipe", self.answer.recipe),
-            ("preprocessing", _preprocessing(d)),
-            ("folds", _folds(d)),
+            ("preprocessing", scale + fitted),
+            ("folds", f"{folds} folds; {apart}" if folds else ""),
             ("correction", f"{self.amount(d.correction)} {half}" if d.correction else ""),
             *((printable(k), printable(v, _LONGEST)) for k, v in self.about.options.items()),
         )
 
-    @property
     def checks(self) -> list[Fact]:
-        """Diagnostics of the classifier."""
+        """Return diagnostics of the classifier."""
         d, off, normaliser = self.answer.diagnostics, "", ""
         if d.calibration_error is not None:
             off = f"probabilities are off by {d.calibration_error:.1%} on average"
@@ -167,18 +163,16 @@ class Words:
         loss = self.amount(d.held_out_loss)
         return _known(("calibration", off), ("normaliser", normaliser), ("held-out loss", loss))
 
-    @property
     def warnings(self) -> list[tuple[Caution, str]]:
-        """All warnings, each once, with the methods that it is about."""
+        """Return all warnings, each once, with the methods that it is about."""
         about: dict[Caution, list[str]] = {}
         for r in self.results:
             for caution in dict.fromkeys(r.warnings):
                 about.setdefault(caution, []).append(r.method)
         return [(caution, ", ".join(methods)) for caution, methods in about.items()]
 
-    @property
     def folds(self) -> list[tuple[str, str, str]]:
-        """Steps of each fold, and its mean scores of held-out and of training pairs."""
+        """Return the steps of each fold, and its mean scores of held-out and of training pairs."""
         d = self.answer.diagnostics
         columns = d.steps or (), d.fold_means or (), d.training_means or ()
         return [
@@ -186,9 +180,8 @@ class Words:
             for steps, new, own in zip(*columns, strict=False)
         ]
 
-    @property
     def no_curves(self) -> str:
-        """Why there are no learning curves, where there are none."""
+        """Say why there are no learning curves, where there are none."""
         steps = self.answer.diagnostics.steps
         if not steps:
             return f"There are none: {self.answer.method} trains nothing."
@@ -196,15 +189,13 @@ class Words:
             return "There are none: the baseline in closed form was used without a network."
         return "There are none: training ran without evaluations on held-out pairs."
 
-    @property
     def curves(self) -> str:
-        """What the learning curves are of, where that is not the pair itself."""
+        """Say what the learning curves are of, where that is not the pair itself."""
         x, y, z = self._names
         return f"The curves are of {x} with {y} and {z}. " if z else ""
 
-    @property
     def concentration(self) -> str:
-        """Which pairs hold the information; empty where there is none."""
+        """Say which pairs hold the information; empty where there is none."""
         if self.answer.half is None:
             return ""
         (row,), (nats,) = self.answer.top(1)
@@ -213,12 +204,13 @@ class Words:
             f"log ratios. Row {row:,}, counted from 0, has the highest: {self.amount(float(nats))}."
         )
 
-    def amount(self, nats: float | None) -> str:
-        """Return an amount of information in the unit of the report; of none, nothing."""
-        return "" if nats is None else _amount(nats, self.unit)
+    def amount(self, nats: float | None, unit: Unit | None = None) -> str:
+        """Return an amount of information, by default in the unit of the report; "" of `None`."""
+        unit = unit or self.unit
+        return "" if nats is None else f"{_number(nats, unit)} {unit}"
 
     def span(self, ends: tuple[float, float] | None) -> str:
-        """Return an interval of nats in the unit of the report; of none, nothing."""
+        """Return an interval of nats in the unit of the report; "" of `None`."""
         if ends is None:
             return ""
         if not all(map(math.isfinite, ends)):
@@ -256,10 +248,6 @@ def _number(nats: float, unit: Unit) -> str:
     return f"{round(value, 3) + 0.0:.3f}"  # no -0.000
 
 
-def _amount(nats: float, unit: Unit) -> str:
-    return f"{_number(nats, unit)} {unit}"
-
-
 def _names(side: SideDescription | None, otherwise: str) -> str:
     """Return the names of the columns of one side, or `otherwise` if they have none."""
     if side is None or not side.names:
@@ -288,13 +276,3 @@ def _rows(run: RunDescription | None) -> str:
     if run.gap is not None:
         return f"in the order of time: split into blocks, with gaps of {run.gap:,} rows"
     return "assumed independent: no groups, no order"
-
-
-def _preprocessing(d: Diagnostics) -> str:
-    words = _SCALES.get(d.scaling or "", d.scaling or "")
-    return f"{words}; fitted to training rows only" if words and d.fold_means else words
-
-
-def _folds(d: Diagnostics) -> str:
-    count = len(d.fold_means or ())
-    return f"{count} folds; critics score only pairs they were not trained on" if count else ""
