@@ -69,11 +69,7 @@ class SeparableCritic(nn.Module):
     """
 
     def __init__(
-        self,
-        x_shape: Shape,
-        y_shape: Shape,
-        hidden: Sequence[int] | None = None,
-        rank: int = 16,
+        self, x_shape: Shape, y_shape: Shape, hidden: Sequence[int] | None = None, rank: int = 16
     ):
         super().__init__()
         if hidden is None:

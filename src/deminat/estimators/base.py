@@ -32,7 +32,6 @@ __all__ = [
     "Sides",
     "TrainedEstimator",
     "UntrainedEstimator",
-    "flat",
     "split_for_stopping",
 ]
 
@@ -46,29 +45,23 @@ class MIEstimator(Protocol):
     @property
     def name(self) -> str:
         """What results call it."""
-        ...
 
     def fit(self, x: Any, y: Any) -> Self:
         """Learn from pairs."""
-        ...
 
     def log_ratio(self, x: Any, y: Any) -> Array:
         """Return the log ratio (n,) of pairs, in nats."""
-        ...
 
     def estimate(self, x: Any, y: Any) -> MIResult:
         """Return the mutual information of pairs, which should be new to the fit."""
-        ...
 
     def score(self, x: Any, y: Any) -> float:
         """Return minus the held-out loss, for model selection."""
-        ...
 
     def measure(
         self, sample: Sample, *, folds: int, n_jobs: int, progress: Progress | None
     ) -> MIResult:
         """Return the mutual information of all pairs of a sample."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -79,7 +72,7 @@ class Estimate:
     models: tuple[PairScorer, ...] | None
 
 
-class _Estimator(BaseEstimator):  # type: ignore[misc]
+class _Estimator(BaseEstimator, MIEstimator):  # type: ignore[misc]
     """Manners of scikit-learn."""
 
     def __sklearn_tags__(self) -> Tags:
@@ -111,12 +104,7 @@ class TrainedEstimator(_Estimator):
         return self.scorer_.joint(as_sample(x, y, least=1))
 
     def measure(
-        self,
-        sample: Sample,
-        *,
-        folds: int = 5,
-        n_jobs: int = 1,
-        progress: Progress | None = None,
+        self, sample: Sample, *, folds: int = 5, n_jobs: int = 1, progress: Progress | None = None
     ) -> MIResult:
         """Return the mutual information of all pairs of a sample, by cross-fitting."""
         fit = self.cross_fit(sample, CrossFitOptions(folds, n_jobs, progress))
@@ -151,11 +139,6 @@ class TrainedEstimator(_Estimator):
         raise ValueError(f"{self.name} has no budget: it is trained to the end; leave budget out")
 
     @property
-    def name(self) -> str:
-        """What results call it."""
-        raise NotImplementedError
-
-    @property
     def is_mean_log_ratio(self) -> bool:
         """Whether the estimate is the mean log ratio; otherwise it has no interval."""
         return True
@@ -174,8 +157,7 @@ class TrainedEstimator(_Estimator):
 class UntrainedEstimator(_Estimator):
     """Estimators in closed form or by neighbours.
 
-    A subclass writes `name`, `fit`, which sets `maps_` and `schema_`, `joint` and
-    `estimate_sample`.
+    A subclass writes `name`, `fit`, which calls `fit_maps`, `joint` and `estimate_sample`.
     """
 
     maps_: tuple[Transform, Transform]
@@ -221,18 +203,19 @@ class UntrainedEstimator(_Estimator):
         fitted: Self = clone(self).fit(sample.x, sample.y)
         return fitted
 
+    def fit_maps(self, transform: type[Transform], sample: Sample) -> Sides:
+        """Fit the maps of both sides; return the sides on their scales."""
+        self.n_features_in_, self.schema_ = sample.x.shape[1], Schema.of(sample)
+        self.maps_ = transform.fit(_flat(sample.x)), transform.fit(_flat(sample.y))
+        return self.mapped(sample)
+
     def mapped(self, sample: Sample) -> Sides:
         """Return both sides on the fitted scales."""
         self.schema_.check(sample)
-        return self.maps_[0](flat(sample.x)), self.maps_[1](flat(sample.y))
-
-    @property
-    def name(self) -> str:
-        """What results call it."""
-        raise NotImplementedError
+        return self.maps_[0](_flat(sample.x)), self.maps_[1](_flat(sample.y))
 
 
-def flat(a: Array) -> Array:
+def _flat(a: Array) -> Array:
     """Return rows (n, d) of any shape."""
     return a.reshape(len(a), -1)
 

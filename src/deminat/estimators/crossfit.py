@@ -68,11 +68,9 @@ class FoldStore(Protocol):
 
     def get(self, i: int) -> Fold | None:
         """Return the i-th fold, if it is there."""
-        ...
 
     def put(self, i: int, fold: Fold) -> None:
         """Store the i-th fold."""
-        ...
 
 
 @dataclass(frozen=True)

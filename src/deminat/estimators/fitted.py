@@ -61,7 +61,6 @@ class PairScorer(Protocol):
 
     def joint(self, sample: Sample) -> Array:
         """Return the log ratio (n,) of the pairs of a sample, in nats."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,9 @@ from scipy.spatial.distance import cdist
 from scipy.special import digamma
 
 from ..data.sample import Sample, as_sample
-from ..data.schema import Schema
 from ..data.transforms import Standardize
 from ..records import Diagnostics
-from .base import Array, Estimate, Sides, UntrainedEstimator, flat
+from .base import Array, Estimate, Sides, UntrainedEstimator
 from .scores import result_from_pointwise
 
 __all__ = ["KSG"]
@@ -57,11 +56,7 @@ class KSG(UntrainedEstimator):
         """Store pairs x (n, ...), y (n, ...) as the reference."""
         if self.k < 1:
             raise ValueError(f"k must be at least 1, got {self.k!r}")
-        sample = as_sample(x, y, least=self.k + 2)
-        self.n_features_in_ = sample.x.shape[1]
-        self.schema_ = Schema.of(sample)
-        self.maps_ = Standardize.fit(flat(sample.x)), Standardize.fit(flat(sample.y))
-        self.reference_ = self.mapped(sample)
+        self.reference_ = self.fit_maps(Standardize, as_sample(x, y, least=self.k + 2))
         return self
 
     def joint(self, sample: Sample) -> Array:
@@ -83,7 +78,8 @@ class KSG(UntrainedEstimator):
         rng = np.random.default_rng(0)
         reference = _break_ties(self.reference_[0], rng), _break_ties(self.reference_[1], rng)
         near, _ = self._terms(reference if own else (x, y), reference, own)
-        if _most_equal(self.reference_) < self.k + own:
+        copies = np.unique(np.hstack(self.reference_), axis=0, return_counts=True)[1]
+        if copies.max() < self.k + own:
             return near
         table, equal = self._terms((x, y), self.reference_, own)
         return np.where(equal, table, near)
@@ -105,16 +101,11 @@ def _break_ties(a: Array, rng: np.random.Generator) -> Array:
     return np.asarray(a + 1e-10 * rng.standard_normal(a.shape) * (a != a[:1]).any(axis=0))
 
 
-def _most_equal(reference: Sides) -> int:
-    """Return how many pairs at most are at one place."""
-    return int(np.unique(np.hstack(reference), axis=0, return_counts=True)[1].max())
-
-
 def _by_trees(rows: Sides, reference: Sides, k: int) -> Neighbours:
     """Return the distance (n,) of the k-th neighbour, and how many are nearer in x, in y, equal."""
     joint, both = cKDTree(np.hstack(reference)), np.hstack(rows)
     far = np.asarray(joint.query(both, [k], p=np.inf)[0])[:, 0]
-    radius = _nearer(far)
+    radius = np.nextafter(far, 0)  # 0 where that is 0: equal points are counted
     n_x, n_y = (_within(cKDTree(b), a, radius) for a, b in zip(rows, reference, strict=True))
     same = np.zeros(len(both), np.int64)
     equal = far == 0
@@ -130,16 +121,11 @@ def _by_tables(rows: Sides, reference: Sides, k: int) -> Neighbours:
         of_x, of_y = (cdist(a[part], b, "chebyshev") for a, b in zip(rows, reference, strict=True))
         both = np.maximum(of_x, of_y)
         far = np.partition(both, k - 1, axis=1)[:, k - 1]
-        radius = _nearer(far)[:, None]
+        radius = np.nextafter(far, 0)[:, None]
         counts = ((a <= radius).sum(axis=1) for a in (of_x, of_y, both))
         parts.append((far, *counts))
     far, n_x, n_y, same = (np.concatenate(column) for column in zip(*parts, strict=True))
     return far, n_x, n_y, same
-
-
-def _nearer(far: Array) -> Array:
-    """Return the largest distance below `far`, or 0 if that is 0: equal points are counted."""
-    return np.where(far == 0, 0, np.nextafter(far, 0))
 
 
 def _within(tree: cKDTree, points: Array, radius: Array) -> NDArray[np.int64]:

@@ -1,5 +1,6 @@
 """Scores of held-out pairs -> a result: the estimate, its standard error, its warnings."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,7 +70,7 @@ def result_from_scores(
         n=n,
         method=objective.name,
         pointwise=scores.joint - scores.joint.mean() + mi,
-        warnings=warnings + estimate_warnings(mi, n) + _saturated(objective, mi, scores),
+        warnings=(*warnings, *estimate_warnings(mi, n), *_saturated(objective, mi, scores)),
         diagnostics=replace(
             diagnostics,
             correction=correction,
@@ -99,7 +100,7 @@ def result_from_pointwise(
     """Return the result of a method whose estimate is the mean of (n,) pointwise values."""
     mi, n = float(pointwise.mean()), len(pointwise)
     error = float(pointwise.std(ddof=1) / n**0.5)
-    found = warnings + estimate_warnings(mi, n)
+    found = *warnings, *estimate_warnings(mi, n)
     return MIResult(mi, error, n, method, pointwise, found, diagnostics)
 
 
@@ -115,50 +116,35 @@ def standard_error(
 
     It serves every objective, also those whose estimate is not a mean.
     """
-    n = len(scores.joint)
     joint, product = scores.tensors()
-    units = np.arange(n) if units is None else units
+    units = np.arange(len(joint)) if units is None else units
     count = int(units.max()) + 1
     parts = min(_GROUPS, count)
     part_of = np.empty(count, dtype=np.int64)
     part_of[np.random.default_rng(_TAG).permutation(count)] = np.arange(count) * parts // count
-    groups = [np.flatnonzero(part_of[units] == part) for part in range(parts)]
-    keep = torch.ones(n, dtype=torch.bool)
-    left_out = []
-    for rows in map(torch.from_numpy, groups):
-        keep[rows] = False
-        left_out.append(float(objective.estimate(joint[keep], product[keep])))
-        keep[rows] = True
-    return float((len(groups) - 1) ** 0.5 * np.std(left_out))
+    kept = (torch.from_numpy(part_of[units] != part) for part in range(parts))
+    left_out = [float(objective.estimate(joint[keep], product[keep])) for keep in kept]
+    return float((parts - 1) ** 0.5 * np.std(left_out))
 
 
-def _saturated(objective: Objective, mi: float, scores: Scores) -> tuple[Caution, ...]:
+def _saturated(objective: Objective, mi: float, scores: Scores) -> Iterator[Caution]:
     """Warn where an estimate is near the largest value that its objective can take."""
     k = scores.product.shape[1]
-    if mi < objective.ceiling(k) - 1:
-        return ()
-    message = f"{objective.name} cannot exceed {objective.ceiling(k):.2f} nats with {k} partners"
-    return (Caution("saturated", message, "Use method='demi', which has no ceiling"),)
+    most = objective.ceiling(k)
+    if not mi < most - 1:
+        message = f"{objective.name} cannot exceed {most:.2f} nats with {k} partners"
+        yield Caution("saturated", message, "Use method='demi', which has no ceiling")
 
 
-def estimate_warnings(mi: float, n: int) -> tuple[Caution, ...]:
-    """Return the warnings that depend on the estimate `mi` and on the number n of pairs alone."""
-    found = []
+def estimate_warnings(mi: float, n: int) -> Iterator[Caution]:
+    """Warn of what depends on the estimate `mi` and on the number n of pairs alone."""
     if n < _UNDERPOWERED:
-        found.append(
-            Caution(
-                "underpowered",
-                f"{n} pairs are few: weak dependence will be missed",
-                f"Collect {_UNDERPOWERED} or more",
-            )
-        )
+        message = f"{n} pairs are few: weak dependence will be missed"
+        yield Caution("underpowered", message, f"Collect {_UNDERPOWERED} or more")
     if mi < 0:
-        found.append(
-            Caution(
-                "negative",
-                "the estimate is below 0, which mutual information never is: the true value is "
-                "smaller than the error of the method",
-                "Read it as near 0; the p-value says whether x and y are dependent",
-            )
+        yield Caution(
+            "negative",
+            "the estimate is below 0, which mutual information never is: the true value is "
+            "smaller than the error of the method",
+            "Read it as near 0; the p-value says whether x and y are dependent",
         )
-    return tuple(found)

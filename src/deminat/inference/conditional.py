@@ -34,7 +34,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from ..data.sample import Sample
 from ..data.splits import folds, others
 from ..data.transforms import RankToNormal
-from ..data.units import unit_codes
+from ..data.units import effective_rows, unit_codes
 from ..errors import DataError
 from ..estimators.scores import Scores, estimate_warnings, standard_error
 from ..objectives import DEMI
@@ -97,10 +97,8 @@ def _interval(
         return None
     (lost, gained), (known_lost, known_gained) = (_bias_allowed(r) for r in (both, known))
     noise = float(norm.ppf(0.975)) * error
-    return (
-        max(0.0, mi - noise - gained - known_lost),
-        max(0.0, mi + noise + lost + known_gained),
-    )
+    low, high = mi - noise - gained - known_lost, mi + noise + lost + known_gained
+    return max(0.0, low), max(0.0, high)
 
 
 def _bias_allowed(result: MIResult) -> tuple[float, float]:
@@ -125,31 +123,24 @@ def conditional_test(
         raise DataError(
             "no test given z for rows in the order of time: leave order out, or test without given"
         )
-    of = np.arange(len(sample)) if sample.labels is None else sample.labels
-    codes = np.unique(of, return_inverse=True)[1]
-    count = int(codes.max()) + 1
+    count = effective_rows(sample)
     if count < _FEWEST:
         raise DataError(
             f"{count} rows or groups are too few for regressions on z: {_FEWEST} are needed"
         )
     rng = np.random.default_rng([_TAG, seed])
     parts = folds(len(sample), _FOLDS, rng, sample.labels)
-    known = _scores(z)
-    left, right = (_residuals(_features(a), known, parts, seed) for a in (sample.x, sample.y))
+    known, x, y = map(_scores, (z, sample.x, sample.y))
+    left, right = (_residuals(with_squares(a), known, parts, seed) for a in (x, y))
     products = np.einsum("ij,ik->ijk", left, right).reshape(len(left), -1)
     summed = np.zeros((count, products.shape[1]))
-    np.add.at(summed, codes, products)
+    np.add.at(summed, unit_codes(sample), products)
     summed /= np.sqrt((summed**2).sum(axis=0)) + np.finfo(float).tiny
     seen = np.abs(summed.sum(axis=0)).max()
     null = np.abs(rng.normal(size=(draws, count)) @ summed).max(axis=1)
     p = (1 + int((null >= seen).sum())) / (draws + 1)
     compared = f"residuals given z, against {draws} random signs"
     return IndependenceResult(p, float(seen), len(sample), compared, sample.warnings)
-
-
-def _features(a: Array) -> Array:
-    """Return normal scores of columns and their squares, (n, 2 d)."""
-    return with_squares(_scores(a))
 
 
 def _scores(a: Array) -> Array:

@@ -102,7 +102,8 @@ def _entropy(rows: NDArray[np.float64]) -> float:
 
 def calibration(scores: Scores) -> list[CalibrationBin]:
     """Return what the classifier predicts for held-out pairs, in bins, and what is observed."""
-    joint, product = scores.joint, _some(scores.product)
+    joint, n = scores.joint, max(1, len(scores.product))
+    product = scores.product[:, : max(1, _UNPAIRED // n)].ravel()
     predicted = expit(np.concatenate([joint, product]))
     truth = np.repeat([1.0, 0.0], [len(joint), len(product)])
     weight = np.where(truth == 1, 0.5 / len(joint), 0.5 / len(product))
@@ -170,9 +171,3 @@ def _separated(result: MIResult, scores: Scores, count: int) -> Iterator[Caution
         "shape that was fitted, and the true value may be infinite",
         f"Report at least {bound:.2f} nats; look for a column that is on both sides",
     )
-
-
-def _some(product: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a few columns of scores (n, k), flat."""
-    columns = max(1, min(product.shape[1], _UNPAIRED // max(1, len(product))))
-    return product[:, :columns].ravel()

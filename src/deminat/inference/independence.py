@@ -35,14 +35,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from ..data.dependence import correlation_time
-from ..data.sample import (
-    LEAST_PAIRS,
-    NanPolicy,
-    RowOptions,
-    Sample,
-    as_sample,
-    as_samples_given,
-)
+from ..data.sample import LEAST_PAIRS, NanPolicy, RowOptions, Sample, as_sample, as_samples_given
 from ..data.transforms import RankToNormal
 from ..data.units import effective_rows
 from ..errors import DataError
@@ -113,7 +106,7 @@ def permutation_test(
 ) -> IndependenceResult:
     """Test the independence of both sides of a checked sample, by critics trained in sequence."""
     rng, n = np.random.default_rng([_TAG, seed]), len(sample)
-    warnings = sample.warnings + _too_few(sample)
+    warnings = *sample.warnings, *_too_few(sample)
     if sample.is_constant():
         return IndependenceResult(1.0, 0.0, n, "one side is constant", warnings)
     compared = "shifts in time" if sample.times is not None else f"{permutations} permutations"
@@ -127,21 +120,20 @@ def permutation_test(
     return IndependenceResult(p, float(sizes @ excesses / sizes.sum()), n, compared, warnings)
 
 
-def _too_few(sample: Sample) -> tuple[Caution, ...]:
+def _too_few(sample: Sample) -> Iterator[Caution]:
     """Warn where no p-value can be small."""
     count = effective_rows(sample)
-    if sample.times is not None or math.factorial(min(count, 9)) > 1 / _SMALL:
-        return ()
-    message = (
-        f"{count} groups can be permuted in {math.factorial(count)} ways, so that no p-value is "
-        f"below {1 / math.factorial(count):.2g}"
-    )
-    return (Caution("underpowered", message, "Collect more groups"),)
+    ways = math.factorial(min(count, 9))
+    if sample.times is None and ways <= 1 / _SMALL:
+        few = f"{count} groups can be permuted in {ways} ways"
+        message = f"{few}, so that no p-value is below {1 / ways:.2g}"
+        yield Caution("underpowered", message, "Collect more groups")
 
 
 def _correlated(sample: Sample, permutations: int, rng: np.random.Generator) -> tuple[float, float]:
     """Return the p-value of all rows by the sum of their squared correlations, and its excess."""
-    x, y = (with_squares(RankToNormal.fit(a)(a)) for a in map(_flat, (sample.x, sample.y)))
+    flat = (a.reshape(len(a), -1) for a in (sample.x, sample.y))
+    x, y = (with_squares(RankToNormal.fit(a)(a)) for a in flat)
     rows, moved = _moves(sample, permutations, rng)
     x, y = x[rows], y[rows]
     if len(rows) < x.shape[1] + y.shape[1]:  # the same sum, from products of rows
@@ -158,20 +150,12 @@ def _correlated(sample: Sample, permutations: int, rng: np.random.Generator) -> 
     return _p_value(seen, null), (seen - float(null.mean())) / 2  # half: as in small nats
 
 
-def _p_value(seen: float, null: Array) -> float:
-    return (1 + int((~(null < seen - _close(seen))).sum())) / (len(null) + 1)
-
-
-def _uniform(seen: float, null: Array, rng: np.random.Generator) -> float:
-    """Return a p-value whose ties are broken at random: one of 1 would outweigh any other part."""
-    close = _close(seen)
+def _p_value(seen: float, null: Array, of_ties: float = 1.0) -> float:
+    """Return the p-value, which counts a share of the ties; all of them are on the safe side."""
+    close = 1e-9 * (1 + abs(seen))  # sums in another order differ by rounding
     above, below = int((null > seen + close).sum()), int((null < seen - close).sum())
     ties = 1 + len(null) - above - below
-    return float((above + rng.uniform(1e-9, 1 - 1e-9) * ties) / (len(null) + 1))
-
-
-def _close(seen: float) -> float:
-    return 1e-9 * (1 + abs(seen))  # sums in another order differ by rounding
+    return (above + of_ties * ties) / (len(null) + 1)
 
 
 def _part_test(
@@ -184,17 +168,16 @@ def _part_test(
     left, right = part.left[rows], part.right[rows]
     seen = float((left * right).sum(axis=1).mean())
     null = np.array([float((left * right[to]).sum(axis=1).mean()) for to in moved])
-    return _uniform(seen, null, rng), seen - float(null.mean())
+    of_ties = rng.uniform(1e-9, 1 - 1e-9)  # a p-value of 1 would outweigh any other part
+    return _p_value(seen, null, of_ties), seen - float(null.mean())
 
 
 def _moves(
     sample: Sample, permutations: int, rng: np.random.Generator
 ) -> tuple[Rows, Iterator[Rows]]:
     """Return the rows that are used, and for each permutation where their y comes from."""
-    n = len(sample)
-    if sample.labels is None:
-        return np.arange(n), (rng.permutation(n) for _ in range(permutations))
-    blocks = _blocks(sample.labels, rng)
+    alone = np.arange(len(sample))[:, None]
+    blocks = [alone] if sample.labels is None else _blocks(sample.labels, rng)
     rows = np.concatenate([block.ravel() for block in blocks])
     return rows, (_permuted(blocks, rng) for _ in range(permutations))
 
@@ -249,11 +232,7 @@ def _permuted(blocks: list[Rows], rng: np.random.Generator) -> Rows:
     """Return where y comes from: for each place among the rows in use, another such place."""
     found, start = [], 0
     for block in blocks:
-        places = start + np.arange(block.size).reshape(block.shape)
-        found.append(places[rng.permutation(len(block))].ravel())
+        places = np.arange(start, start + block.size).reshape(block.shape)
+        found.append(rng.permutation(places).ravel())
         start += block.size
     return np.concatenate(found)
-
-
-def _flat(a: Array) -> Array:
-    return a.reshape(len(a), -1)

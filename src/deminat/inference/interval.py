@@ -84,17 +84,13 @@ def range_warnings(result: MIResult, sample: Sample, is_validated: bool) -> Iter
     count = effective_rows(sample)
     columns = max(math.prod(a.shape[1:]) for a in (sample.x, sample.y))
     rows = f"{count:,} pairs" if count == len(sample) else f"about {count:,} effective rows"
-    outside = [
-        words
-        for words, is_outside in {
-            rows: count < _PAIRS,
-            f"{columns} columns": columns > _COLUMNS,
-            f"{result.mi:.1f} nats": result.mi > _NATS,
-            "another recipe than the default": not is_validated,
-        }.items()
-        if is_outside
-    ]
-    if outside:
+    checks = {
+        rows: count < _PAIRS,
+        f"{columns} columns": columns > _COLUMNS,
+        f"{result.mi:.1f} nats": result.mi > _NATS,
+        "another recipe than the default": not is_validated,
+    }
+    if outside := [words for words, is_outside in checks.items() if is_outside]:
         # The p-value is not exact for dependent rows, nor given z, where there is no lower bound.
         serial = any(caution.code == "autocorrelated" for caution in result.warnings)
         exact = result.lower_bound is not None and not serial

@@ -49,13 +49,12 @@ def lower_bound(
         sequential: The same of critics in sequence.
         level: Confidence.
     """
-    folds = [_EValues.of(tables) for tables in fitted if tables.size]
-    parts = [_EValues.of(tables) for tables in sequential if tables.size]
+    folds, parts = ([_bounds(a) for a in tables if a.size] for tables in (fitted, sequential))
     enough = -math.log(1 - level)
 
     def refuted(m: float) -> bool:
-        logs = [_log_mean([values.log_value(m) for values in folds])] if folds else []
-        logs += [sum(values.log_value(m) for values in parts)] if parts else []
+        logs = [_log_mean([_log_e_value(w, m) for w in folds])] if folds else []
+        logs += [sum(_log_e_value(w, m) for w in parts)] if parts else []
         return bool(logs) and _log_mean(logs) >= enough
 
     if not refuted(0.0):
@@ -67,34 +66,25 @@ def lower_bound(
     return low
 
 
-class _EValues:
-    """E-values of the pairs of rows of one critic, by clip."""
+def _bounds(tables: Array) -> list[tuple[float, Array]]:
+    """Return for each clip the least that W can be, and W (pairs,) above that.
 
-    def __init__(self, above: list[tuple[float, Array]]):
-        self.above = above  # the least that W can be, and W of each pair above that
+    W is the mean over the draws of tables (draws, pairs, 2, 2).
+    """
+    found = []
+    for clip in _CLIPS:
+        clipped, floor = np.clip(tables, -clip, clip), 1 - clip - math.exp(clip)
+        joint = clipped[..., 0, 0] + clipped[..., 1, 1]
+        unpaired = np.exp(clipped[..., 0, 1]) + np.exp(clipped[..., 1, 0])
+        found.append((floor, (1 + (joint - unpaired) / 2).mean(axis=0) - floor))
+    return found
 
-    @classmethod
-    def of(cls, tables: Array) -> "_EValues":
-        floors = [1 - clip - math.exp(clip) for clip in _CLIPS]
-        bounds = [_bounds(tables, clip) for clip in _CLIPS]
-        return cls([(floor, w - floor) for floor, w in zip(floors, bounds, strict=True)])
 
-    def log_value(self, m: float) -> float:
-        """Return the log of the e-value against an information of m, averaged."""
-        return _log_mean([self._logs(above / (m - floor)) for floor, above in self.above])
-
-    def _logs(self, ratios: Array) -> Array:
-        """Return for each share s the log of the product of 1 + s (ratio - 1)."""
-        return np.asarray(np.log1p(np.multiply.outer(_SHARES, ratios - 1)).sum(axis=1))
+def _log_e_value(bounds: list[tuple[float, Array]], m: float) -> float:
+    """Return the log of the e-value against an information of m, averaged over clips and shares."""
+    ratios = (above / (m - floor) - 1 for floor, above in bounds)
+    return _log_mean([np.log1p(np.multiply.outer(_SHARES, r)).sum(axis=1) for r in ratios])
 
 
 def _log_mean(logs: Sequence[float] | Sequence[Array]) -> float:
     return float(logsumexp(logs)) - math.log(np.size(logs))
-
-
-def _bounds(tables: Array, clip: float) -> Array:
-    """Return W (pairs,) of tables (draws, pairs, 2, 2), the mean over draws."""
-    clipped = np.clip(tables, -clip, clip)
-    joint = clipped[..., 0, 0] + clipped[..., 1, 1]
-    unpaired = np.exp(clipped[..., 0, 1]) + np.exp(clipped[..., 1, 0])
-    return np.asarray((1 + (joint - unpaired) / 2).mean(axis=0))

@@ -160,9 +160,7 @@ class DeepInfoMax(nn.Module):
 
     def __init__(self, encoder: nn.Module, critic: nn.Module, loss: InfoMaxLoss):
         super().__init__()
-        self.encoder: nn.Module = encoder
-        self.critic: nn.Module = critic
-        self.loss: InfoMaxLoss = loss
+        self.encoder, self.critic, self.loss = encoder, critic, loss
 
     def forward(self, images: Tensor, unpaired: Tensor | None = None) -> Tensor:
         """Return the loss of images, each with k unpaired ones, (n, k), or with all others."""

@@ -19,7 +19,7 @@ The sum is an inner product of a function of x and a function of y, so the basel
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from ...data.transforms import Array, RankToNormal
-from .base import Frames
+from .base import Frames, whitener
 
 __all__ = ["Additive", "ColumnBasis"]
 
@@ -73,7 +73,8 @@ class ColumnBasis:
         normal = ranks(a[:, [column]])[:, 0]
         knots = _knots(normal, pieces)
         hats = _hats(normal, knots)
-        return cls(column, ranks, knots, hats.mean(axis=0), _whitener(hats))
+        center = hats.mean(axis=0)
+        return cls(column, ranks, knots, center, whitener(hats - center, _FLAT))
 
     @property
     def size(self) -> int:
@@ -111,6 +112,7 @@ class Additive:
     pairs: int
     frames: Frames = Frames()  # noqa: RUF009 - it is frozen
     informative: bool = True
+    components: ClassVar[int] = 1  # the log ratio is an inner product
 
     @classmethod
     def fit(cls, x: Array, y: Array) -> Self | None:
@@ -133,11 +135,6 @@ class Additive:
     def refit(self, x: Array, y: Array) -> "Additive":
         """Return the sum for other pairs, or this one if no columns are related there."""
         return self.fit(x, y) or self
-
-    @property
-    def components(self) -> int:
-        """One: the log ratio is an inner product."""
-        return 1
 
     @property
     def name(self) -> str:
@@ -190,14 +187,6 @@ def _hats(column: Array, knots: Array) -> Array:
     return np.reshape(hats, (len(knots) - 1, len(column))).T
 
 
-def _whitener(hats: Array) -> Array:
-    """Return the map (h, r) from hat functions to uncorrelated functions of variance 1."""
-    centred = hats - hats.mean(axis=0)
-    values, vectors = np.linalg.eigh(centred.T @ centred / len(hats))
-    keep = values > _FLAT * values.max(initial=0.0)
-    return np.asarray(vectors[:, keep] / np.sqrt(values[keep]))
-
-
 def _related(
     x_bases: Sequence[ColumnBasis], y_bases: Sequence[ColumnBasis], x: Array, y: Array
 ) -> NDArray[np.bool_]:
@@ -225,7 +214,6 @@ def _fit_weights(left: Array, right: Array, products: NDArray[np.bool_]) -> tupl
     y = np.concatenate([np.roll(right, shift, axis=0) for shift in range(k + 1)])
     joint = np.arange(len(x)) < n
     model = LogisticRegression(C=_PRIOR, max_iter=_ITERATIONS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.fit(np.hstack([x[:, i] * y[:, j], x, y]), joint, np.where(joint, 1, 1 / k))
     return model.coef_[0], float(model.intercept_[0])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...data.transforms import Array
 
-__all__ = ["Baseline", "BaselineFactory", "Frames", "log_ratio"]
+__all__ = ["Baseline", "BaselineFactory", "Frames", "log_ratio", "whitener"]
 
 
 @dataclass(frozen=True)
@@ -46,34 +46,27 @@ class Baseline(Protocol):
     @property
     def components(self) -> int:
         """How many terms the sum over k has; with one, it is an inner product."""
-        ...
 
     @property
     def frames(self) -> Frames:
         """The frames in which a network sees the rows."""
-        ...
 
     @property
     def informative(self) -> bool:
         """Whether cross-entropy is not saturated, so that a network can improve the baseline."""
-        ...
 
     @property
     def name(self) -> str:
         """What results call it."""
-        ...
 
     def refit(self, x: Array, y: Array) -> "Baseline":
         """Return the same kind of baseline, fitted to other pairs."""
-        ...
 
     def left(self, x: Array) -> Array:
         """Return the left factors (m, components * r) of rows x (m, dx)."""
-        ...
 
     def right(self, y: Array) -> Array:
         """Return the right factors (m, components * r) of rows y (m, dy)."""
-        ...
 
 
 # From x (n, dx), y (n, dy) to fit to, held-out x and y to choose by, and a deadline on the
@@ -85,3 +78,13 @@ def log_ratio(left: Array, right: Array, components: int = 1) -> NDArray[np.floa
     """Return the log ratio (m,) of pairs from their left and right factors."""
     each = (left * right).reshape(len(left), components, -1).sum(axis=2)
     return np.asarray(np.logaddexp.reduce(each, axis=1))
+
+
+def whitener(a: Array, flat: float) -> Array:
+    """Return W (d, r) with a @ W uncorrelated and of unit variance, for centred rows a (n, d).
+
+    Directions whose variance is at most the share `flat` of the largest are left out.
+    """
+    values, vectors = np.linalg.eigh(a.T @ a / len(a))
+    keep = values > flat * max(values.max(initial=0), 1e-300)
+    return np.asarray(vectors[:, keep] / np.sqrt(values[keep]))

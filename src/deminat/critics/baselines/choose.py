@@ -12,8 +12,8 @@ import numpy as np
 
 from ...data.transforms import Array, RankToNormal, SmoothRanks, Standardize
 from .additive import Additive
-from .base import Baseline, Frames, log_ratio
-from .copula import GaussianCopula, cross_entropy
+from .base import Baseline, log_ratio
+from .copula import GaussianCopula, best_of, held_out_loss
 from .ica import independent_frames
 from .mixture import Mixture, View, mixture_on, views
 
@@ -42,11 +42,13 @@ def choose_baseline(
     if rows.is_late() or len(x) < _LEAST:
         return copula
     if not (_is_continuous(x) and _is_continuous(y)):
-        narrow = x.shape[1] + y.shape[1] <= _WIDEST
-        return _or_sum(copula, rows) if narrow and _has_frequent_values(x, y) else copula
+        if x.shape[1] + y.shape[1] > _WIDEST or not _has_frequent_values(x, y):
+            return copula
+        return best_of(filter(None, [Additive.fit(x, y)]), x_held, y_held, copula)
     frames = independent_frames(x, y)
     if frames is not None:
-        copula = _or_independent(copula, frames, rows)
+        independent = GaussianCopula.candidates(x, y, frames)
+        copula = best_of(independent, x_held, y_held, copula, _MIN_GAIN)
     mixture, lowest = _best_mixture(views(x, y, frames), rows, rows.loss(copula))
     # If any candidate separates joint pairs from unpaired samples that well, cross-entropy is
     # saturated for all of them. Likelihood, which chose the mixture, is not. The cross-entropy of a
@@ -71,10 +73,7 @@ class _Rows:
 
     def loss(self, baseline: Baseline | None) -> float:
         """Return the cross-entropy of a baseline, or of zero, on the held-out rows."""
-        if baseline is None:
-            return float(np.log(2))
-        left, right = baseline.left(self.x_held), baseline.right(self.y_held)
-        return cross_entropy(left, right, baseline.components)
+        return held_out_loss(baseline, self.x_held, self.y_held)
 
     def mixture(self, view: View, components: int, few: bool = False) -> Mixture | None:
         """Return a mixture; None if it collapses or the deadline has passed."""
@@ -94,23 +93,6 @@ def _has_frequent_values(x: Array, y: Array) -> bool:
     """Return whether any column has a frequent value. Rounding alone makes none."""
     most = (np.unique(column, return_counts=True)[1].max() for a in (x, y) for column in a.T)
     return any(count > _FREQUENT * len(x) for count in most)
-
-
-def _or_sum(copula: GaussianCopula | None, rows: _Rows) -> Baseline | None:
-    """Return the copula, or the sum over pairs of columns if that is better."""
-    found = Additive.fit(rows.x, rows.y)
-    return found if found is not None and rows.loss(found) < rows.loss(copula) else copula
-
-
-def _or_independent(
-    copula: GaussianCopula | None, frames: Frames, rows: _Rows
-) -> GaussianCopula | None:
-    """Return the copula, or that of independent components if that is clearly better."""
-    lowest = rows.loss(copula) - _MIN_GAIN
-    for candidate in GaussianCopula.candidates(rows.x, rows.y, frames):
-        if (loss := rows.loss(candidate)) < lowest:
-            copula, lowest = candidate, loss
-    return copula
 
 
 def _best_mixture(

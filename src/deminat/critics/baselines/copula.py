@@ -17,17 +17,19 @@ The sum is an inner product of a function of x and a function of y, so the basel
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.covariance import OAS
 
 from ...data.transforms import Array, RankToNormal, Transform
-from .base import Frames, log_ratio
+from .base import Baseline, Frames, log_ratio
 
-__all__ = ["GaussianCopula", "cross_entropy"]
+__all__ = ["GaussianCopula", "best_of", "cross_entropy", "held_out_loss"]
+
+AnyBaseline = TypeVar("AnyBaseline", bound=Baseline)
 
 _EDGE = 1.05  # of the largest correlation of noise: smaller correlations are dropped
 _HIGHEST = 1 - 1e-8  # some nine nats a pair of columns
@@ -58,14 +60,11 @@ class GaussianCopula:
     frames: Frames = _AS_GIVEN
     shrink: bool = True
     informative: bool = True
+    components: ClassVar[int] = 1  # the log ratio is an inner product
 
     @classmethod
     def candidates(
-        cls,
-        x: Array,
-        y: Array,
-        frames: Frames = _AS_GIVEN,
-        scale: type[Transform] = RankToNormal,
+        cls, x: Array, y: Array, frames: Frames = _AS_GIVEN, scale: type[Transform] = RankToNormal
     ) -> Sequence[Self]:
         """Return the copula of pairs x (n, dx), y (n, dy) without and with shrinkage."""
         return [cls.fit(x, y, shrink=s, frames=frames, scale=scale) for s in (False, True)]
@@ -78,12 +77,7 @@ class GaussianCopula:
 
         It is None if a log ratio of zero does as well. The deadline is ignored: a copula is quick.
         """
-        best, lowest = None, math.log(2)  # the cross-entropy of zero
-        for candidate in cls.candidates(x, y):
-            loss = cross_entropy(candidate.left(x_held), candidate.right(y_held))
-            if loss < lowest:
-                best, lowest = candidate, loss
-        return best
+        return best_of(cls.candidates(x, y), x_held, y_held)
 
     @classmethod
     def fit(
@@ -116,11 +110,6 @@ class GaussianCopula:
         return replace(other, informative=self.informative)
 
     @property
-    def components(self) -> int:
-        """One: the log ratio is an inner product."""
-        return 1
-
-    @property
     def name(self) -> str:
         """What results call it."""
         kind = "Gaussian copula" if isinstance(self.x_scale, RankToNormal) else "Gaussian"
@@ -149,6 +138,31 @@ def _whitener(a: Array, shrink: bool) -> Array:
     values, vectors = np.linalg.eigh(covariance)
     inverse = np.where(values > _SINGULAR * values.max(), 1 / np.sqrt(np.abs(values) + 1e-300), 0)
     return np.asarray(vectors * inverse @ vectors.T)
+
+
+def best_of(
+    candidates: Iterable[AnyBaseline],
+    x: Array,
+    y: Array,
+    best: AnyBaseline | None = None,
+    min_gain: float = 0.0,
+) -> AnyBaseline | None:
+    """Return the candidate with the lowest cross-entropy on held-out pairs x (m, dx), y (m, dy).
+
+    It is `best`, where None is a log ratio of zero, if no candidate is better by `min_gain` nats.
+    """
+    lowest = held_out_loss(best, x, y) - min_gain
+    for candidate in candidates:
+        if (loss := held_out_loss(candidate, x, y)) < lowest:
+            best, lowest = candidate, loss
+    return best
+
+
+def held_out_loss(baseline: Baseline | None, x: Array, y: Array) -> float:
+    """Return the cross-entropy of a baseline, or of zero, on held-out pairs, in nats."""
+    if baseline is None:
+        return math.log(2)
+    return cross_entropy(baseline.left(x), baseline.right(y), baseline.components)
 
 
 def cross_entropy(left: Array, right: Array, components: int = 1) -> float:

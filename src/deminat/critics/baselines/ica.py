@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
-from ...data.transforms import Array, SmoothRanks
+from ...data.transforms import Array, SmoothRanks, Standardize
 from .base import Frames
 
 __all__ = ["independent_frames"]
@@ -39,25 +39,23 @@ def independent_frames(x: Array, y: Array) -> Frames | None:
 
     It is None if both sides have one column, or if columns are collinear.
     """
-    if max(x.shape[1], y.shape[1]) == 1 or min(_rank(x), _rank(y)) == 0:
+    if max(x.shape[1], y.shape[1]) == 1 or _is_collinear(x) or _is_collinear(y):
         return None
     x_frame, y_frame = (_independent(a[:_MANY]) for a in (x, y))
     return Frames(x_frame, y_frame, " of independent components")
 
 
-def _rank(a: Array) -> int:
-    """Return the number of columns if they are linearly independent, otherwise 0."""
-    few = a[:_FEW]
-    values = np.linalg.svd((few - few.mean(0)) / np.maximum(few.std(0), 1e-300), compute_uv=False)
-    return a.shape[1] if values[-1] > 1e-6 * values[0] else 0
+def _is_collinear(a: Array) -> bool:
+    """Tell whether the columns are linearly dependent."""
+    few = Standardize.fit(a[:_FEW])(a[:_FEW])
+    return bool(np.linalg.matrix_rank(few, rtol=1e-6) < a.shape[1])
 
 
 def _independent(a: Array) -> Array | None:
     if a.shape[1] == 1:
         return None
     model = FastICA(whiten="unit-variance", max_iter=60, tol=1e-3, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         first = np.asarray(model.fit(a[:_FEW]).components_)
     return max((first, _refined(a, first)), key=lambda frame: _independence(a[:_FEW], frame))
 

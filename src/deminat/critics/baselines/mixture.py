@@ -18,12 +18,12 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ...data.transforms import Array, Robust, SmoothRanks
+from ...data.transforms import Array, Linear, Robust, SmoothRanks
 from .base import Frames
 
 __all__ = ["Mixture", "View", "mixture_on", "views"]
@@ -33,12 +33,7 @@ _STEPS = 40  # of expectation maximisation, at most
 _FLOOR = 1e-8  # added to the variances of components
 _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 
-
-class Scale(Protocol):
-    """A smooth map of columns, with its slope."""
-
-    def __call__(self, a: Array) -> Array: ...
-    def log_slope(self, a: Array) -> Array: ...
+Scale = Linear | SmoothRanks  # a smooth map of columns, with its slope
 
 
 @dataclass(frozen=True)
@@ -92,14 +87,9 @@ class Mixture:
 
         rows = np.hstack([view.of_x(x), view.of_y(y)])
         model = GaussianMixture(
-            components,
-            reg_covar=_FLOOR,
-            init_params="k-means++",
-            max_iter=_STEPS,
-            random_state=0,
+            components, reg_covar=_FLOOR, init_params="k-means++", max_iter=_STEPS, random_state=0
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             model.fit(rows)
         return cls(view, model.weights_, model.means_, model.covariances_, x.shape[1])
 
@@ -125,11 +115,11 @@ class Mixture:
 
     def left(self, x: Array) -> Array:
         """Return left factors (m, k (r + 2)): for each component products, a term of x, ones."""
-        v = self.view.of_x(x)
-        alone = _log_density(v, self.weights, *self._part(slice(None, self.dx)))
+        v, dx = self.view.of_x(x), self.dx
+        alone = self._log_density(v, slice(None, dx))
         factors = []
         for weight, mean, precision in self._terms():
-            z, xx, xy = v - mean[: self.dx], *_blocks(precision, self.dx)[:2]
+            z, xx, xy = v - mean[:dx], precision[:dx, :dx], precision[:dx, dx:]
             constant = math.log(weight) + 0.5 * np.linalg.slogdet(precision)[1]
             own = constant - _LOG_ROOT_TAU * len(mean) - 0.5 * _form(z, xx) - alone
             factors.append(np.column_stack([-z @ xy, own, np.ones(len(z))]))
@@ -137,24 +127,30 @@ class Mixture:
 
     def right(self, y: Array) -> Array:
         """Return right factors (m, k (r + 2)): for each component y, ones, a term of y."""
-        v = self.view.of_y(y)
-        alone = _log_density(v, self.weights, *self._part(slice(self.dx, None)))
+        v, dx = self.view.of_y(y), self.dx
+        alone = self._log_density(v, slice(dx, None))
         factors = []
         for _, mean, precision in self._terms():
-            z, yy = v - mean[self.dx :], _blocks(precision, self.dx)[2]
+            z, yy = v - mean[dx:], precision[dx:, dx:]
             factors.append(np.column_stack([z, np.ones(len(z)), -0.5 * _form(z, yy) - alone]))
         return np.hstack(factors)
 
     def conditional_likelihood(self, x: Array, y: Array) -> float:
         """Return the mean of log r(y | x) + log r(x | y) over pairs, as densities of raw rows."""
         u, v = self.view.of_x(x), self.view.of_y(y)
-        joint = _log_density(np.hstack([u, v]), self.weights, self.means, self.covariances)
-        of_x = _log_density(u, self.weights, *self._part(slice(None, self.dx)))
-        of_y = _log_density(v, self.weights, *self._part(slice(self.dx, None)))
+        joint = self._log_density(np.hstack([u, v]), slice(None))
+        of_x = self._log_density(u, slice(None, self.dx))
+        of_y = self._log_density(v, slice(self.dx, None))
         return float((2 * joint - of_x - of_y).mean()) + self.view.log_jacobian(x, y)
 
-    def _part(self, columns: slice) -> tuple[Array, Array]:
-        return self.means[:, columns], self.covariances[:, columns, columns]
+    def _log_density(self, rows: Array, columns: slice) -> Array:
+        """Return the log density (m,) of some of the columns at rows (m, k)."""
+        factors, each = np.linalg.cholesky(self.covariances[:, columns, columns]), []
+        for weight, mean, factor in zip(self.weights, self.means[:, columns], factors, strict=True):
+            white = np.linalg.solve(factor, (rows - mean).T)
+            scale = math.log(weight) - np.log(np.diag(factor)).sum() - _LOG_ROOT_TAU * len(mean)
+            each.append(scale - 0.5 * (white**2).sum(axis=0))
+        return np.asarray(np.logaddexp.reduce(each, axis=0))
 
     def _terms(self) -> Iterator[tuple[float, Array, Array]]:
         precisions = np.linalg.inv(self.covariances)
@@ -187,19 +183,6 @@ def mixture_on(
     return found
 
 
-def _blocks(matrix: Array, dx: int) -> tuple[Array, Array, Array]:
-    return matrix[:dx, :dx], matrix[:dx, dx:], matrix[dx:, dx:]
-
-
 def _form(z: Array, matrix: Array) -> Array:
     """Return z' A z of each row."""
     return np.asarray(((z @ matrix) * z).sum(axis=1))
-
-
-def _log_density(rows: Array, weights: Array, means: Array, covariances: Array) -> Array:
-    each = []
-    for weight, mean, factor in zip(weights, means, np.linalg.cholesky(covariances), strict=True):
-        white = np.linalg.solve(factor, (rows - mean).T)
-        scale = math.log(weight) - np.log(np.diag(factor)).sum() - _LOG_ROOT_TAU * len(mean)
-        each.append(scale - 0.5 * (white**2).sum(axis=0))
-    return np.asarray(np.logaddexp.reduce(each, axis=0))
