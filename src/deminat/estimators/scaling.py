@@ -10,7 +10,7 @@ from ..critics.baselines import Baseline, Frames
 from ..critics.features import Features
 from ..data.sample import Sample
 from ..data.schema import Schema
-from ..data.transforms import Array, Transform
+from ..data.transforms import Transform
 
 __all__ = ["Scales"]
 
@@ -43,20 +43,17 @@ class Scales:
     def __call__(self, sample: Sample) -> tuple[Features, Features]:
         """Return the features of x and of y."""
         self.schema.check(sample)
-        baseline = self.baseline
-        if baseline is None:
-            nothing = np.empty((len(sample), 0))
-            maps = (self.x_map(sample.x), nothing), (self.y_map(sample.y), nothing)
-            dtype = torch.float32
-        else:
-            frames = baseline.frames
-            of_x = self.x_map(frames.of_x(sample.x)), baseline.left(sample.x)
-            maps = of_x, (self.y_map(frames.of_y(sample.y)), baseline.right(sample.y))
+        baseline, frames, dtype = self.baseline, self.frames, torch.float32
+        seen = self.x_map(frames.of_x(sample.x)), self.y_map(frames.of_y(sample.y))
+        known = (np.empty((len(sample), 0)),) * 2
+        if baseline is not None:
+            known = baseline.left(sample.x), baseline.right(sample.y)
             # At high information the factors nearly cancel, and then float32 is too coarse.
             dtype = torch.float32 if baseline.informative else torch.float64
-        x, y = (Features(_tensor(seen, dtype), _tensor(known, dtype)) for seen, known in maps)
-        return x, y
+        x, y, left, right = (torch.from_numpy(a).to(dtype) for a in (*seen, *known))
+        return Features(x, left), Features(y, right)
 
-
-def _tensor(a: Array, dtype: torch.dtype) -> torch.Tensor:
-    return torch.from_numpy(a).to(dtype)
+    @property
+    def frames(self) -> Frames:
+        """The frames of the baseline."""
+        return Frames() if self.baseline is None else self.baseline.frames

@@ -26,7 +26,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..critics.baselines import Frames
 from ..critics.composed import BaselineCritic, ColumnCritic, StagedCritic, SumCritic
 from ..critics.features import Features
 from ..critics.networks import FEW_INPUTS, CriticFactory, MLPCritic, build_critic
@@ -224,16 +223,12 @@ class StageColumns:
 def stages_for(scales: Scales, sample: Sample) -> list[StageColumns]:
     """Return what networks are to see, one after the other; nothing if there is no choice."""
     x_map, y_map = scales.x_map, scales.y_map
-    if not (isinstance(x_map, Views) and isinstance(y_map, Views)):
+    tabular = sample.x.ndim == sample.y.ndim == 2
+    if not (tabular and isinstance(x_map, Views) and isinstance(y_map, Views)):
         return []
-    if sample.x.ndim > 2 or sample.y.ndim > 2:
-        return []
-    frames = scales.baseline.frames if scales.baseline else Frames()
-    x, y = frames.of_x(sample.x), frames.of_y(sample.y)
-    nothing, everything = (
-        [np.full(side.shape[1], seen) for side in (x, y)] for seen in (False, True)
-    )
+    x, y = scales.frames.of_x(sample.x), scales.frames.of_y(sample.y)
     related = related_columns(x, y)
+    nothing, everything = ([np.full_like(a, seen) for a in related] for seen in (False, True))
     chosen = [(Stage("norms"), nothing)]
     if related[0].any() and not (related[0].all() and related[1].all()):
         counts = int(related[0].sum()), int(related[1].sum())
@@ -265,38 +260,29 @@ def fit_stages(
     histories = []
     for i, columns in enumerate(stages):
         network = build_critic(factory, (len(columns.x),), (len(columns.y),))
-        critic = BaselineCritic(network)
-        own = pairs.mapped(columns.of_x, columns.of_y)
         part = (_FIRST if i == 0 else 1) * (_OF_FEW if few else 1)
         stage_plan = plan.share(i, count).shortened(part)
-        history = stage_plan.fit(critic, own, progress_of_part(progress, i, count))
+        own = pairs.mapped(columns.of_x, columns.of_y)
+        part_done = progress_of_part(progress, i, count)
+        history = stage_plan.fit(BaselineCritic(network), own, part_done)
         histories.append(replace(history, stage=columns.stage))
         if history.best_step > 0:
             kept.append(ColumnCritic(network, columns.x, columns.y))
-            pairs = _with_factors(pairs, own, critic)
+            pairs = _with_factors(pairs, BaselineCritic(kept[-1]))
     staged, concat = StagedCritic(kept), _zero_critic(pairs, _CONCAT_OF_FEW if few else _CONCAT)
     part_done = progress_of_part(progress, len(stages), count)
     history = plan.fit(BaselineCritic(concat), pairs.with_fewer_partners(), part_done)
     histories.append(replace(history, stage=Stage("pairs")))
-    if history.best_step == 0:
-        return staged, _joined(histories)
-    return SumCritic(staged, concat), _joined(histories)
+    critic = SumCritic(staged, concat) if history.best_step > 0 else staged
+    return critic, _joined(histories)
 
 
 @torch.no_grad()
-def _with_factors(
-    pairs: TrainingPairs, own: TrainingPairs, critic: BaselineCritic
-) -> TrainingPairs:
-    """Return pairs whose baseline includes a critic, which sees the features of `own`."""
-    held = pairs.held
-    if held is not None and own.held is not None:
-        x = replace(held.x, baseline=critic.left(own.held.x))
-        held = replace(held, x=x, y=replace(held.y, baseline=critic.right(own.held.y)))
-    return replace(
-        pairs,
-        x=replace(pairs.x, baseline=critic.left(own.x)),
-        y=replace(pairs.y, baseline=critic.right(own.y)),
-        held=held,
+def _with_factors(pairs: TrainingPairs, critic: BaselineCritic) -> TrainingPairs:
+    """Return pairs whose baseline includes a critic."""
+    return pairs.mapped(
+        lambda x: replace(x, baseline=critic.left(x)),
+        lambda y: replace(y, baseline=critic.right(y)),
     )
 
 
