@@ -39,14 +39,7 @@ from ..runtime.process import one_thread
 from .scaling import Scales
 from .scores import Scores
 
-__all__ = [
-    "ColumnNames",
-    "FittedModel",
-    "FittedScorer",
-    "FoldEnsemble",
-    "PairScorer",
-    "Tables",
-]
+__all__ = ["ColumnNames", "FittedModel", "FittedScorer", "FoldEnsemble", "PairScorer", "Tables"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
