@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from deminat.data.files import guards as checks
-from deminat.datasets.idx import read_idx
+from deminat.datasets.images import read_idx
 from deminat.errors import DataError
 
 FORMS = pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])

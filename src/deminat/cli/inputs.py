@@ -69,8 +69,8 @@ def _check_sides(sides: Sequence[Any], scoring: bool) -> None:
     """Print the order of files in folders, unless a column names them; refuse identifiers."""
     import numpy as np
 
+    from ..data.files.columns import Columns, check_recurring
     from ..data.files.npy_folder import Folder
-    from ..data.files.sources import Columns, check_recurring
 
     for side in sides:
         if isinstance(side, Folder) and side.named_by is None:

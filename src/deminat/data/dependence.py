@@ -39,6 +39,7 @@ from scipy.stats import norm, rankdata
 from ..errors import DataError
 from ..results import Caution
 from .arrays import as_column, as_times
+from .source import Rows
 
 __all__ = [
     "correlation_time",
@@ -47,9 +48,10 @@ __all__ = [
     "label_copies",
     "merge_labels",
     "serial_warnings",
-    "tied_times_warnings",
     "time_ranks",
 ]
+
+Array = NDArray[np.float64]
 
 # Copies
 _ATOM = 20  # times the median number of repeats: a row repeated so often is not a copy
@@ -68,7 +70,7 @@ _NOISE = 4.0  # standard errors of an autocorrelation that exceeds sampling nois
 _SHORT_TIME = 4.0  # rows; sampling noise in a few rows gives correlation times below it
 
 
-def group_codes(groups: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+def group_codes(groups: Any, keep: NDArray[np.bool_]) -> Rows | None:
     """Return an integer for each row in `keep`, equal within a group."""
     if groups is None:
         return None
@@ -85,9 +87,7 @@ def group_codes(groups: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | Non
     return codes
 
 
-def merge_labels(
-    groups: NDArray[np.int64] | None, copies: NDArray[np.int64] | None
-) -> NDArray[np.int64] | None:
+def merge_labels(groups: Rows | None, copies: Rows | None) -> Rows | None:
     """Return labels that are equal for rows of one group, and for groups that share a copy."""
     if groups is None or copies is None:
         return copies if groups is None else groups
@@ -97,9 +97,7 @@ def merge_labels(
     return np.asarray(connected_components(links)[1][groups], dtype=np.int64)
 
 
-def label_copies(
-    x: NDArray[np.float64], y: NDArray[np.float64]
-) -> tuple[NDArray[np.int64] | None, tuple[Caution, ...]]:
+def label_copies(x: Array, y: Array) -> tuple[Rows | None, tuple[Caution, ...]]:
     """Return labels (n,) that are equal for copies, or None without copies, and warnings."""
     codes = _row_codes(x), _row_codes(y)
     labels = _row_codes(np.stack(codes, axis=1).astype(np.float64))
@@ -128,28 +126,21 @@ def label_copies(
     return labels, (caution,)
 
 
-def time_ranks(order: Any, keep: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return the rank in time of each row in `keep`, counted from 0."""
+def time_ranks(order: Any, keep: NDArray[np.bool_]) -> tuple[Rows | None, tuple[Caution, ...]]:
+    """Return the rank in time of each row in `keep`, counted from 0; warn of equal times."""
     if order is None or isinstance(order, bool | np.bool_):
-        return np.arange(int(keep.sum())) if order else None
-    times = as_times(as_column(order, keep, "order"))
-    return np.argsort(np.argsort(times, kind="stable"), kind="stable").astype(np.int64)
-
-
-def tied_times_warnings(order: Any, keep: NDArray[np.bool_]) -> tuple[Caution, ...]:
-    """Return a warning if several rows have the same time."""
-    if order is None or isinstance(order, bool | np.bool_):
-        return ()
+        return np.arange(int(keep.sum())) if order else None, ()
     times = as_column(order, keep, "order")
+    ranks = np.argsort(np.argsort(as_times(times), kind="stable"), kind="stable").astype(np.int64)
     repeated = len(times) - len(np.unique(times.astype(str) if times.dtype == object else times))
     if repeated == 0:
-        return ()
+        return ranks, ()
     message = f"{repeated} of {len(times)} rows have the same time as another and stay as they come"
     advice = "If these are several series, pass groups= instead of order="
-    return (Caution("tied_times", message, advice),)
+    return ranks, (Caution("tied_times", message, advice),)
 
 
-def serial_warnings(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Caution, ...]:
+def serial_warnings(x: Array, y: Array) -> tuple[Caution, ...]:
     """Return a warning if adjacent rows of x (n, ...) and y (n, ...) are similar on both sides."""
     sides = [_ranks(side) for side in (x, y)]
     largest = [max(_autocorrelations(r, 1)[1] for r in side.T) for side in sides]
@@ -166,7 +157,7 @@ def serial_warnings(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Cau
     return (caution,)
 
 
-def gap_between(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[int, tuple[Caution, ...]]:
+def gap_between(x: Array, y: Array) -> tuple[int, tuple[Caution, ...]]:
     """Return the number of rows to leave out between blocks of a time series, and warnings."""
     longest = max(correlation_time(r) for side in (x, y) for r in _ranks(side).T)
     wanted, most = 1 + math.ceil(_GAP_TIMES * (longest - 1)), max(1, len(x) // _GAP_FRACTION)
@@ -181,7 +172,7 @@ def gap_between(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[int, tu
     return most, (caution,)
 
 
-def correlation_time(a: NDArray[np.float64]) -> float:
+def correlation_time(a: Array) -> float:
     """Return how many adjacent values of a centred series (n,) count as one."""
     rho = _autocorrelations(a, max(1, len(a) // 4))[1:]
     pairs = rho[: 2 * (len(rho) // 2)].reshape(-1, 2).sum(axis=1)
@@ -189,21 +180,21 @@ def correlation_time(a: NDArray[np.float64]) -> float:
     return float(1 + 2 * max(pairs[:end].sum(), _beyond_noise(np.abs(rho), len(a))))
 
 
-def _row_codes(a: NDArray[np.float64]) -> NDArray[np.int64]:
+def _row_codes(a: Array) -> Rows:
     """Return an integer per row, equal for equal rows."""
     flat = np.ascontiguousarray(a.reshape(len(a), -1) + 0.0)  # -0.0 equals 0.0
     rows = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
     return np.unique(rows, return_inverse=True)[1].astype(np.int64)
 
 
-def _distinct_share(codes: NDArray[np.int64], n: int) -> float:
+def _distinct_share(codes: Rows, n: int) -> float:
     """Return the share of distinct values, without those that are frequent among n rows."""
     counts = np.bincount(codes)
     counts = counts[(counts > 0) & (counts <= max(1, _COMMON * n))]
     return len(counts) / counts.sum() if counts.sum() else 0.0
 
 
-def _is_discrete(a: NDArray[np.float64]) -> bool:
+def _is_discrete(a: Array) -> bool:
     """Return whether values are evenly spaced and so few that equal rows occur by chance."""
     log_cells = 0.0
     for column in a.reshape(len(a), -1).T:
@@ -217,7 +208,7 @@ def _is_discrete(a: NDArray[np.float64]) -> bool:
     return bool(log_cells < 2 * np.log(len(a)))
 
 
-def _ranks(a: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ranks(a: Array) -> Array:
     """Return the centred ranks (n, d) of some columns."""
     flat = a.reshape(len(a), -1)
     some = np.linspace(0, flat.shape[1] - 1, min(_COLUMNS, flat.shape[1])).round().astype(int)
@@ -225,14 +216,14 @@ def _ranks(a: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(ranks - ranks.mean(axis=0))
 
 
-def _autocorrelations(a: NDArray[np.float64], lags: int) -> NDArray[np.float64]:
+def _autocorrelations(a: Array, lags: int) -> Array:
     """Return the autocorrelations of a centred series (n,) at lags 0 to `lags`; 0 if constant."""
     size = next_fast_len(len(a) + lags, real=True)
     products = irfft(np.abs(rfft(a, size)) ** 2, size)[: lags + 1]
     return np.asarray(products / products[0] if products[0] > 0 else np.zeros(lags + 1))
 
 
-def _beyond_noise(rho: NDArray[np.float64], n: int) -> float:
+def _beyond_noise(rho: Array, n: int) -> float:
     """Return the sum of the autocorrelations that exceed their noise by Bartlett's formula."""
     least = _NOISE / math.sqrt(n)
     return float(rho[rho > least * min(_NOISE, 1 + (rho[rho > least] ** 2).sum())].sum())

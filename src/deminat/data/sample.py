@@ -22,11 +22,10 @@ from .dependence import (
     label_copies,
     merge_labels,
     serial_warnings,
-    tied_times_warnings,
     time_ranks,
 )
+from .source import Rows, as_two_sides
 from .subsample import Subsample, subsample
-from .torch_dataset import as_two_sides
 
 __all__ = [
     "LEAST_PAIRS",
@@ -40,7 +39,8 @@ __all__ = [
     "varying_columns",
 ]
 
-Named = tuple[NDArray[np.float64], tuple[str, ...]]  # rows, and what their columns are called
+Array = NDArray[np.float64]
+Named = tuple[Array, tuple[str, ...]]  # rows, and what their columns are called
 NanPolicy = Literal["raise", "omit"]
 UNNAMED = "column 0"  # what messages call the first column of an array
 LEAST_PAIRS = 20  # five folds of four: fewer cannot be trained on and held out
@@ -94,47 +94,38 @@ class Sample:
         warnings: What was repaired on the way.
     """
 
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
+    x: Array
+    y: Array
     x_names: tuple[str, ...] = ()
     y_names: tuple[str, ...] = ()
-    labels: NDArray[np.int64] | None = None
-    copies: NDArray[np.int64] | None = None
-    times: NDArray[np.int64] | None = None
+    labels: Rows | None = None
+    copies: Rows | None = None
+    times: Rows | None = None
     gap: int = 0
     dropped: int = 0
     warnings: tuple[Caution, ...] = ()
-    rows: NDArray[np.int64] | None = None
+    rows: Rows | None = None
 
     def __len__(self) -> int:
         return len(self.x)
 
-    def take(self, rows: NDArray[np.int64]) -> "Sample":
+    def take(self, rows: Rows) -> "Sample":
         """Return the pairs at `rows`."""
-        return replace(
-            self,
-            x=self.x[rows],
-            y=self.y[rows],
-            labels=_select(self.labels, rows),
-            copies=_select(self.copies, rows),
-            times=_select(self.times, rows),
-            rows=_select(self.rows, rows),
-        )
+        each = {
+            name: getattr(self, name) for name in ("x", "y", "labels", "copies", "times", "rows")
+        }
+        return replace(self, **{name: a[rows] for name, a in each.items() if a is not None})
 
     def without_constants(self) -> "Sample":
         """Return the sample less its constant columns; of an all-constant side one stays."""
-        x, x_names, of_x = _varying(self.x, self.x_names, "x")
-        y, y_names, of_y = _varying(self.y, self.y_names, "y")
+        (x, x_names), of_x = _varying(self.x, self.x_names, "x")
+        (y, y_names), of_y = _varying(self.y, self.y_names, "y")
         warnings = self.warnings + of_x + of_y
         return replace(self, x=x, y=y, x_names=x_names, y_names=y_names, warnings=warnings)
 
     def is_constant(self) -> bool:
         """Tell whether one side is constant, so that the MI is 0."""
         return any(bool((a == a[:1]).all()) for a in (self.x, self.y))
-
-
-def _select(values: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    return None if values is None else values[rows]
 
 
 def as_sample(x: Any, y: Any, options: RowOptions = _ALL_ROWS, *, least: int = 2) -> Sample:
@@ -159,12 +150,7 @@ def as_samples_given(
 ) -> tuple[Sample, Sample, Sample]:
     """Return three samples of the same rows: x with y and z, x with z, x with y.
 
-    Args:
-        x: As of `as_sample`.
-        y: The same number of rows.
-        z: The same number of rows.
-        options: Which rows to use.
-        least: The smallest usable number of rows.
+    Arguments are those of `as_sample`, and z has as many rows as x and y.
     """
     _check_labels(x, y)
     _check_labels(x, z, "given")
@@ -188,12 +174,11 @@ def as_samples_given(
 
 def _check_labels(x: Any, y: Any, name: str = "y") -> None:
     """Refuse two pandas objects whose rows have the same labels in another order."""
-    one, other = (getattr(side, "index", None) for side in (x, y))
-    if one is None or other is None or not (hasattr(one, "equals") and hasattr(other, "equals")):
-        return  # lists have an index too, of another kind
-    if one.equals(other):
-        return
-    if len(one) == len(other) and set(one) == set(other):
+    indexes: list[Any] = [getattr(side, "index", None) for side in (x, y)]
+    one, other = indexes
+    # Lists have an index too, of another kind.
+    known = hasattr(one, "equals") and hasattr(other, "equals") and not one.equals(other)
+    if known and len(one) == len(other) and set(one) == set(other):
         raise DataError(
             f"x and {name} have the same index in another order, and rows go by position: pass "
             f"{name}.loc[x.index] to pair them by index, or {name}.reset_index(drop=True) to leave "
@@ -207,7 +192,7 @@ def complete_rows(*sides: Any) -> NDArray[np.bool_]:
     return np.asarray(np.logical_and.reduce([_finite_rows(rows) for rows in named]))
 
 
-def _flat(rows: NDArray[np.float64], names: tuple[str, ...]) -> Named:
+def _flat(rows: Array, names: tuple[str, ...]) -> Named:
     """Return rows (n, d) of any shape, with a name for each column."""
     flat = rows.reshape(len(rows), -1)
     each = flat.shape[1] // max(1, len(names))
@@ -227,47 +212,43 @@ def _checked(x_side: Named, y_side: Named, used: Subsample, nan: NanPolicy, leas
         raise DataError(
             f"{'; '.join(where)}; omit those pairs (nan='omit', --nan omit) or fill them in"
         )
-    dropped = int((~finite).sum())
-    warnings = used.warnings + ((_omitted(dropped, len(finite)),) if dropped else ())
-    if finite.sum() < least:
-        raise DataError(
-            f"{finite.sum()} pairs are too few (n_samples = {finite.sum()}): at least {least} are "
-            "needed"
-        )
-    grouped, times = group_codes(used.groups, finite), time_ranks(used.order, finite)
+    n = int(finite.sum())
+    dropped, warnings = len(finite) - n, used.warnings
+    if dropped:
+        message = f"{dropped} of {len(finite)} pairs held NaN or inf and were dropped"
+        warnings += (Caution("missing", message, "The estimate is of complete pairs only"),)
+    if n < least:
+        raise DataError(f"{n} pairs are too few (n_samples = {n}): at least {least} are needed")
+    grouped, (times, tied) = group_codes(used.groups, finite), time_ranks(used.order, finite)
     if grouped is not None and times is not None:
         raise DataError(
             "groups and order were both given: pass groups for rows that belong together, or order "
             "for one series in time"
         )
-    rows = used.numbers(np.flatnonzero(finite))
+    warnings, rows = warnings + tied, used.numbers(np.flatnonzero(finite))
     sample = Sample(
         x[finite], y[finite], x_names, y_names, dropped=dropped, warnings=warnings, rows=rows
     )
     if times is None:
         # order=False: the order of rows means nothing
         return _with_groups(sample, grouped, check_serial=used.order is None)
-    return _in_time(sample, times, used.order, finite)
+    return _in_time(sample, times)
 
 
-def _with_groups(sample: Sample, groups: NDArray[np.int64] | None, check_serial: bool) -> Sample:
+def _with_groups(sample: Sample, groups: Rows | None, check_serial: bool) -> Sample:
     """Return the sample with labels, equal for rows of one group and for copies of one row.
 
-    Args:
-        sample: Of rows without an order in time.
-        groups: (n,) of its rows.
-        check_serial: Whether to warn if adjacent rows are similar.
+    With `check_serial`, adjacent rows that are similar cause a warning.
     """
     copies, found = label_copies(sample.x, sample.y)
     if groups is None and check_serial:
-        found += serial_warnings(*_without_copies(sample.x, sample.y, copies))
+        first = slice(None) if copies is None else np.sort(np.unique(copies, return_index=True)[1])
+        found += serial_warnings(sample.x[first], sample.y[first])
     labels, warnings = merge_labels(groups, copies), sample.warnings + found
     return replace(sample, labels=labels, copies=copies, warnings=warnings)
 
 
-def _in_time(
-    sample: Sample, times: NDArray[np.int64], order: Any, keep: NDArray[np.bool_]
-) -> Sample:
+def _in_time(sample: Sample, times: Rows) -> Sample:
     """Return the sample with the rank of each row in time, and the gap to leave between blocks."""
     _, copied = label_copies(sample.x, sample.y)
     if copied:
@@ -277,24 +258,14 @@ def _in_time(
         )
     rows = times.argsort()
     gap, found = gap_between(sample.x[rows], sample.y[rows])
-    warnings = sample.warnings + tied_times_warnings(order, keep) + found
-    return replace(sample, times=times, gap=gap, warnings=warnings)
+    return replace(sample, times=times, gap=gap, warnings=sample.warnings + found)
 
 
-def _without_copies(
-    x: NDArray[np.float64], y: NDArray[np.float64], copies: NDArray[np.int64] | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    if copies is None:
-        return x, y
-    first = np.sort(np.unique(copies, return_index=True)[1])
-    return x[first], y[first]
-
-
-def _finite_rows(a: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _finite_rows(a: Array) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(a).all(axis=tuple(range(1, a.ndim))))
 
 
-def _missing(a: NDArray[np.float64], names: Sequence[str], side: str) -> str | None:
+def _missing(a: Array, names: Sequence[str], side: str) -> str | None:
     """Say where the missing values of one side are, if it has any."""
     bad = ~np.isfinite(a)
     if not bad.any():
@@ -305,32 +276,22 @@ def _missing(a: NDArray[np.float64], names: Sequence[str], side: str) -> str | N
     return f"{side} has NaN or inf in {rows} of {len(a)} rows: {where}"
 
 
-def _omitted(dropped: int, n: int) -> Caution:
-    return Caution(
-        "missing",
-        f"{dropped} of {n} pairs held NaN or inf and were dropped",
-        "The estimate is of complete pairs only",
-    )
-
-
-def _varying(
-    a: NDArray[np.float64], names: tuple[str, ...], side: str
-) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[Caution, ...]]:
+def _varying(a: Array, names: tuple[str, ...], side: str) -> tuple[Named, tuple[Caution, ...]]:
     """Return the columns that vary, or the first if none does, their names, and warnings."""
     varies = (a != a[:1]).any(axis=0)
     keep = varying_columns(a)
     if keep is None:
-        return a, names, ()
+        return (a, names), ()
     listed = ", ".join(names[j] for j in np.flatnonzero(~varies)[:_NAMES])
     constant = Caution(
         "constant",
         f"{int((~varies).sum())} constant column(s) of {side} carry no information: {listed}",
         "They were left out" if varies.any() else "Nothing varies, so the MI is 0",
     )
-    return a[:, keep], tuple(np.asarray(names)[keep]), (constant,)
+    return (a[:, keep], tuple(np.asarray(names)[keep])), (constant,)
 
 
-def varying_columns(a: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+def varying_columns(a: Array) -> NDArray[np.bool_] | None:
     """Return which columns of rows (n, ...) vary, or the first if none does; None for all."""
     varies = (a != a[:1]).any(axis=0)
     if a.ndim != 2 or varies.all():  # a constant pixel keeps its place in the image

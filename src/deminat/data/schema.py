@@ -47,13 +47,7 @@ class Schema:
 
 
 def describe_run(sample: Sample, seed: int, known: Sample | None = None) -> RunDescription:
-    """Return the data and settings behind a result.
-
-    Args:
-        sample: Pairs.
-        seed: Of all randomness.
-        known: Pairs of x with what is given, if anything is.
-    """
+    """Return the data and settings behind a result; `known` pairs x with what is given."""
     groups = None if sample.labels is sample.copies else sample.labels
     return RunDescription(
         seed=seed,

@@ -8,14 +8,12 @@ import heapq
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import DataError
 from .sample import Sample
+from .source import Rows
 
 __all__ = ["folds", "hold_out", "others", "shares", "split_off"]
-
-Rows = NDArray[np.int64]
 
 _TAG_HELD = 0x4E1D  # rows may have been sampled by the stream of the plain seed
 

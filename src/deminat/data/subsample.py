@@ -74,7 +74,9 @@ def subsample(
     in_time = bool(order) if plain_order else True
     rows = None
     if n is not None and n > most:
-        _check_lengths(n, groups=groups, order=order)
+        for name, values in (("groups", groups), ("order", None if plain_order else order)):
+            if values is not None and _length(values) != n:
+                raise DataError(f"{name} must be one value for each of the {n} rows")
         rng = np.random.default_rng([_TAG, seed])
         if in_time:
             rows = _stretch(order, n, most, rng)
@@ -110,14 +112,6 @@ def _count(sides: Sequence[Any], most: int) -> int | None:
         words = (f"{name} has {n}" for name, n in zip(_SIDES, known, strict=False))
         raise DataError(f"{', '.join(words)} rows; row i of each must go together")
     return known[0] if len(set(known)) == 1 else None
-
-
-def _check_lengths(n: int, **columns: Any) -> None:
-    """Refuse groups or times that are not one value for each of n rows."""
-    for name, values in columns.items():
-        given = values is not None and not isinstance(values, bool | np.bool_)
-        if given and _length(values) != n:
-            raise DataError(f"{name} must be one value for each of the {n} rows")
 
 
 def _length(value: Any) -> int | None:

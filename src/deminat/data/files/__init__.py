@@ -29,21 +29,11 @@ from numpy.typing import NDArray
 
 from ...errors import DataError, printable
 from ..source import Source
-from .archives import scan_array, scan_arrays
-from .columns import (
-    Side,
-    choose_columns,
-    find_columns,
-    is_missing,
-    pairable_columns,
-    parse_names,
-    resolve,
-)
-from .folder_order import match_folders
-from .formats import FORMATS, PICKLES, check_file, open_table
+from . import columns
+from .columns import Columns, Series, Side, find_columns, is_missing, resolve
+from .formats import FORMATS, PICKLES, check_file, open_table, scan_array, scan_arrays
 from .guards import PathLike, show_path
-from .npy_folder import is_folder, open_folder
-from .sources import Columns, Series
+from .npy_folder import is_folder, match_folders, open_folder
 
 __all__ = [
     "FORMATS",
@@ -100,14 +90,15 @@ def scan(
         DataError: If the file cannot be read, or the columns do not exist or are not numbers.
     """
     sides = {"x": x, "y": y, "given": given}
-    folders = {name: Path(side) for name, side in sides.items() if side and _names_folder(side)}
+    slashed = {name: Path(side) for name, side in sides.items() if side and side.endswith(_SLASHES)}
+    folders = {name: folder for name, folder in slashed.items() if is_folder(folder)}
     path = check_file(path)
     if folders:
         return _scan_with_folders(path, sides, folders, categorical)
     table = open_table(path)
     if table is None:
         return scan_arrays(path, x, y, given, categorical)
-    groups, labels = choose_columns(table, x, y, given, categorical)
+    groups, labels = columns.choose_columns(table, x, y, given, categorical)
     return tuple(Columns(table, group, labels) for group in groups)
 
 
@@ -155,7 +146,7 @@ def read_columns(
         raise DataError(
             f"{show_path(path)} holds arrays, but a table is needed, such as CSV or Parquet"
         )
-    return pairable_columns(table, x, y, parse_names(categorical), apart)
+    return columns.pairable_columns(table, x, y, columns.parse_names(categorical), apart)
 
 
 def scan_labels(path: PathLike, name: str) -> Source | NDArray[Any]:
@@ -192,16 +183,8 @@ def _as_text(side: Source) -> Source:
     return replace(side, categorical=frozenset(side.names))
 
 
-def _names_folder(side: str) -> bool:
-    """Return whether a side is a folder, written with a slash at its end."""
-    return side.endswith(_SLASHES) and is_folder(Path(side))
-
-
 def _scan_with_folders(
-    path: Path,
-    sides: dict[str, str | None],
-    folders: dict[str, Path],
-    categorical: Sequence[str],
+    path: Path, sides: dict[str, str | None], folders: dict[str, Path], categorical: Sequence[str]
 ) -> tuple[Source | Side, ...]:
     """Return sides of which some are folders, the others columns or arrays of one file."""
     first = next(iter(folders.values()))

@@ -1,7 +1,8 @@
 """Columns of a table: which ones a user means, and their values as numbers or categories.
 
-Users choose columns by a list separated by commas. Each part is a name, a number counted from 0
-if no column has it as its name, or a pattern with the wildcards of file names (`gene_*`).
+They stay in their file until rows of them are read. Users choose them by a list separated by
+commas. Each part is a name, a number counted from 0 if no column has it as its name, or a pattern
+with the wildcards of file names (`gene_*`).
 
 Functions here work on polars series without a name. Polars reads some names as patterns: a column
 called `*` or `^.*$` would stand for all columns, even in an operation of a series on itself.
@@ -12,6 +13,7 @@ import difflib
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
@@ -21,12 +23,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import DataError, printable
-from ..source import Rows
+from ..source import Rows, Source
 
 __all__ = [
+    "Columns",
+    "Series",
     "Side",
     "Table",
     "categories",
+    "check_recurring",
     "choose_columns",
     "find_columns",
     "floats",
@@ -45,6 +50,8 @@ Side: TypeAlias = NDArray[Any] | pl.DataFrame
 _WILDCARDS = "*?["
 _SHOWN = 12  # names in a message
 _COMPARED = 1000  # names that a misspelt one is compared with
+_MAY_DIFFER = 50  # values that may all be different in a column of categories
+_CHECKED = 1_000_000  # distinct values after which a column is called an identifier
 
 
 class Table(Protocol):
@@ -75,6 +82,68 @@ class Table(Protocol):
 
     def pieces(self, names: list[str], labels: Collection[str]) -> Iterator[Side]:
         """Yield d columns of all rows, some rows at a time."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Some columns of a table."""
+
+    table: Table = field(repr=False)
+    names: list[str]
+    categorical: frozenset[str] = frozenset()
+
+    @property
+    def row_width(self) -> int:
+        """Number of values per row."""
+        return len(self.names)
+
+    def __len__(self) -> int:
+        return self.table.rows
+
+    def take(self, rows: Rows | None = None) -> Side:
+        """Return the columns of some rows, or of all."""
+        return self.table.pick(self.names, self.categorical, rows)
+
+    def pieces(self) -> Iterator[Side]:
+        """Yield the columns of all rows, some rows at a time."""
+        yield from self.table.pieces(self.names, self.categorical)
+
+
+@dataclass(frozen=True)
+class Series:
+    """One column as an array (n,).
+
+    Attributes:
+        side: The column.
+        fallback: The same column as text, used where `side` cannot be read as numbers.
+    """
+
+    side: Source
+    fallback: Source
+
+    @property
+    def row_width(self) -> int:
+        """Number of values per row."""
+        return self.side.row_width
+
+    def __len__(self) -> int:
+        return len(self.side)
+
+    def take(self, rows: Rows | None = None) -> NDArray[Any]:
+        """Return the values in some rows, or in all."""
+        try:
+            return _flat(self.side.take(rows))
+        except DataError:
+            return _flat(self.fallback.take(rows))
+
+    def pieces(self) -> Iterator[NDArray[Any]]:
+        """Yield the values in all rows, some rows at a time."""
+        try:
+            self.side.take(np.arange(1))
+        except DataError:
+            yield from map(_flat, self.fallback.pieces())
+        else:
+            yield from map(_flat, self.side.pieces())
 
 
 def choose_columns(
@@ -188,16 +257,9 @@ def unknown_name_error(
     show: Callable[[str], str] = quote,
     others: Sequence[str] = (),
 ) -> DataError:
-    """Return the error for an unknown name, with similar and existing ones.
+    """Return the error for an unknown name of some kind, with similar and existing ones.
 
-    Args:
-        label: The file, for messages.
-        kind: What the name was to be: column, array.
-        name: The unknown name.
-        names: The existing names.
-        note: What the message adds at its end.
-        show: How a suggested name is written.
-        others: Further suggestions.
+    Suggested names are written by `show`; `others` are further suggestions, as they are.
     """
     similar = {known.casefold(): known for known in names[:_COMPARED] if len(known) <= 100}
     close = difflib.get_close_matches(name.casefold()[:100], similar, n=3)
@@ -225,6 +287,28 @@ def categories(column: pl.Series) -> pl.Series:
 def floats(column: pl.Series) -> pl.Series:
     """Return numbers and booleans as Float64; null becomes NaN."""
     return column.cast(pl.Float64).fill_null(float("nan"))
+
+
+def check_recurring(side: Columns) -> None:
+    """Refuse a categorical column in which no value occurs twice.
+
+    Most columns repeat a value in their first rows, and then no more is read.
+    """
+    names = [name for name in side.names if name in side.categorical]
+    seen: dict[str, set[str]] = {name: set() for name in names}
+    for piece in side.table.pieces(names, names) if names else ():
+        for name, cells in zip(names, pl.DataFrame(piece), strict=True):
+            if name in seen and _recurs(cells.drop_nulls(), seen[name]):
+                del seen[name]
+        if not seen or max(map(len, seen.values())) > _CHECKED:
+            break
+    for name, values in seen.items():
+        if len(values) > _MAY_DIFFER:
+            raise DataError(
+                f"{side.table.label}: every value of column {quote(name)} occurs once "
+                f"({len(values)} values checked): is it an identifier? Those say nothing about "
+                "other rows: leave it out"
+            )
 
 
 def _matches(table: Table, part: str) -> list[str]:
@@ -278,3 +362,20 @@ def _readable(table: Table, names: list[str], labels: set[str]) -> list[str]:
         parts = (names[:half], names[half:]) if half else ()
         return [name for part in parts for name in _readable(table, part, labels)]
     return names
+
+
+def _recurs(cells: pl.Series, seen: set[str]) -> bool:
+    """Return whether a value occurs twice or is in `seen`; if not, add all values to it."""
+    if cells.n_unique() < len(cells):
+        return True
+    values = set(cells.to_list())
+    recurs = not seen.isdisjoint(values)
+    seen |= values
+    return recurs
+
+
+def _flat(side: Side) -> NDArray[Any]:
+    """Return the values (n,) of one column."""
+    if isinstance(side, np.ndarray):
+        return side[:, 0] if side.ndim == 2 and side.shape[1] == 1 else side
+    return side.to_series().to_numpy(allow_copy=True)

@@ -21,7 +21,7 @@ from ...errors import DataError
 from .columns import format_names
 from .guards import show_path
 
-__all__ = ["NA_WORDS", "Dialect", "decoded", "empty_error", "separator_of", "squeeze"]
+__all__ = ["NA_WORDS", "Dialect", "decoded", "squeeze"]
 
 NA_WORDS = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"),
@@ -64,8 +64,12 @@ class Dialect:
     dots: bool
 
     @classmethod
-    def guess(cls, label: str, data: bytes, separator: str, quotes: bool) -> Self:
-        """Return the dialect of a text, or of its beginning."""
+    def guess(cls, label: str, data: bytes, quotes: bool) -> Self:
+        """Return the dialect of a text, or of its beginning; `quotes` are those of all of it."""
+        if not data:
+            raise DataError(f"{label} is empty: give a file with rows")
+        separator = _separator_of(data)
+        data = squeeze(data, separator, quotes)
         first, lines = _first_record(data, separator)
         if not first:
             raise DataError(f"{label}: line 1 is blank: begin with the header or the first row")
@@ -144,12 +148,7 @@ class Dialect:
 
 
 def decoded(path: Path, block: int) -> Iterator[bytes]:
-    r"""Yield text as UTF-8 without a byte order mark, with `\n` at line ends.
-
-    Args:
-        path: The file.
-        block: The number of bytes to decode at a time.
-    """
+    r"""Yield text as UTF-8 without a byte order mark, with `\n` at line ends, by the block."""
     with path.open("rb") as stream:
         start = stream.read(4)
         mark = next((mark for mark in _MARKS if start.startswith(mark)), b"")
@@ -179,12 +178,7 @@ def decoded(path: Path, block: int) -> Iterator[bytes]:
                 return
 
 
-def empty_error(path: Path) -> DataError:
-    """Return the error for a file without text."""
-    return DataError(f"{show_path(path)} is empty: give a file with rows")
-
-
-def separator_of(data: bytes) -> str:
+def _separator_of(data: bytes) -> str:
     """Return the separator; a comma if there is a single column.
 
     Separators that give all rows the same number of fields come first, then those that turn more
@@ -192,7 +186,7 @@ def separator_of(data: bytes) -> str:
     fields numbers or nothing else separates anything. Comments above a table are ignored.
     """
     lines = _sample_lines(data)
-    lines = list(dropwhile(_is_comment, lines)) or lines
+    lines = list(dropwhile(lambda line: line.startswith("#"), lines)) or lines
     tables = {mark: _sample_rows(lines, mark) for mark in "\t;|, "}
     spaced = tables.pop(" ")
     tables = {mark: rows for mark, rows in tables.items() if any(len(row) > 1 for row in rows)}
@@ -236,14 +230,10 @@ def _sample_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
     return rows[:-1] if is_cut else rows
 
 
-def _is_comment(line: str) -> bool:
-    return line.startswith("#")
-
-
 def _check_comment(label: str, first: Sequence[str], below: Sequence[Sequence[str]]) -> None:
     """Refuse a comment above a table: a line with "#" and another number of fields."""
-    row = next((row for row in below if row and not _is_comment(row[0])), first)
-    if _is_comment(first[0]) and len(first) != len(row):
+    row = next((row for row in below if row and not row[0].startswith("#")), first)
+    if first[0].startswith("#") and len(first) != len(row):
         has = "1 field" if len(first) == 1 else f"{len(first)} fields"
         raise DataError(
             f"{label}: line 1 begins with '#' and has {has} where a row has {len(row)}: delete "
@@ -259,8 +249,7 @@ def _is_regular(rows: list[list[str]]) -> bool:
 
 def _agreement(rows: list[list[str]]) -> int:
     """Return how many rows have the most frequent number of fields above one."""
-    widths = [len(row) for row in rows if len(row) > 1]
-    return max(widths.count(width) for width in set(widths))
+    return max(Counter(len(row) for row in rows if len(row) > 1).values())
 
 
 def _share_numeric(rows: list[list[str]], separator: str) -> float:
@@ -273,7 +262,7 @@ def _share_numeric(rows: list[list[str]], separator: str) -> float:
 def _is_number(field: str, separator: str) -> bool:
     """Return whether a field is a number, with a decimal comma unless commas separate."""
     comma = separator != "," and _COMMA_NUMBER.fullmatch(field)
-    return bool(_NUMBER.fullmatch(field) or comma)
+    return bool(comma or _NUMBER.fullmatch(field))
 
 
 def _has_header(first: Sequence[str], below: Sequence[Sequence[str]], separator: str) -> bool:

@@ -9,25 +9,28 @@ here or from outside the package:
 Everything else is derived from the registry, the suffixes in error messages included.
 """
 
+import math
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import DataError, printable
-from ..source import Rows
-from .columns import Table
+from ..arrays import BLOCK
+from ..source import Rows, row_blocks
+from .columns import Side, Table, categories, quote, unknown_name_error
 from .guards import PathLike, check_readable, show_path
 from .hdf5 import open_hdf5
-from .npy import map_npy, open_npy, open_npz
+from .npy import as_native, map_npy, open_npy, open_npz
 from .parquet import open_parquet
 from .text_stream import open_text
 
-__all__ = ["FORMATS", "PICKLES", "Archive", "Format", "check_file", "open_archive", "open_table"]
+__all__ = ["FORMATS", "PICKLES", "Format", "check_file", "open_table", "scan_array", "scan_arrays"]
 
 
 class Archive(Protocol):
@@ -110,12 +113,65 @@ def open_table(path: Path) -> Table | None:
     return None if opener is None else opener(path)
 
 
-def open_archive(path: Path) -> AbstractContextManager[Archive]:
-    """Return the archive at `path`, to be used in a `with` statement."""
-    opener = FORMATS[path.suffix.lower()].archive
-    if opener is None:
-        raise DataError(f"{show_path(path)} is a table, not an archive of arrays")
-    return opener(path)
+@dataclass(frozen=True)
+class Dataset:
+    """An array of an archive that is opened whenever rows are read."""
+
+    path: Path
+    name: str
+    shape: tuple[int, ...]
+    labels: bool = False
+
+    @property
+    def row_width(self) -> int:
+        """Number of values per row."""
+        return math.prod(self.shape[1:])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def take(self, rows: Rows | None = None) -> Side:
+        """Return some rows, or all."""
+        with _open_archive(self.path) as archive:
+            array = archive.load(self.name, rows)
+        return _as_categories(self.path, self.name, array) if self.labels else array
+
+    def pieces(self) -> Iterator[Side]:
+        """Yield all rows, some at a time."""
+        yield from map(self.take, row_blocks(len(self), max(1, BLOCK // (8 * self.row_width))))
+
+
+def scan_arrays(
+    path: Path, x: str | None, y: str | None, given: str | None, categorical: Sequence[str]
+) -> tuple[Side | Dataset, ...]:
+    """Return the arrays `x`, `y` and, if chosen, `given`; by default those called "x" and "y".
+
+    Arrays whose rows can be read separately stay in the file.
+    """
+    chosen = ["x" if x is None else x, "y" if y is None else y, *([given] if given else [])]
+    for name in chosen:
+        if chosen.count(name) > 1:
+            raise DataError(
+                f"{show_path(path)}: array {quote(name)} is on both sides: choose two arrays"
+            )
+    with _open_archive(path) as archive:
+        for name in (*chosen, *categorical):
+            _check(archive, path, name)
+        return tuple(_side(archive, path, name, name in categorical) for name in chosen)
+
+
+def scan_array(path: Path, name: str | None = None) -> Side | Dataset:
+    """Return one array of an archive; without a name, the only one."""
+    with _open_archive(path) as archive:
+        if name is None:
+            if len(archive.names) != 1:
+                raise DataError(
+                    f"{show_path(path)} holds {len(archive.names)} arrays where one is needed: "
+                    "give this file alone, with --x NAME --y NAME"
+                )
+            (name,) = archive.names
+        _check(archive, path, name)
+        return _side(archive, path, name, labels=False)
 
 
 def _unreadable(path: Path, suffix: str) -> str:
@@ -126,3 +182,42 @@ def _unreadable(path: Path, suffix: str) -> str:
     file, csv, npz = (show_path(p) for p in (path, *map(path.with_suffix, (".csv", ".npz"))))
     convert = _CONVERSIONS[suffix].format(file=file, csv=csv, npz=npz, shell=shlex.quote(file))
     return f"{cannot}. Convert first: {convert}"
+
+
+def _open_archive(path: Path) -> AbstractContextManager[Archive]:
+    """Return the archive at `path`, to be used in a `with` statement."""
+    opener = FORMATS[path.suffix.lower()].archive
+    if opener is None:
+        raise DataError(f"{show_path(path)} is a table, not an archive of arrays")
+    return opener(path)
+
+
+def _check(archive: Archive, path: Path, name: str) -> None:
+    """Raise `DataError` if an array does not exist or cannot be read."""
+    if name not in archive.names:
+        raise unknown_name_error(
+            show_path(path), "array", name, archive.names, "; choose with --x NAME --y NAME"
+        )
+    archive.check(name)
+
+
+def _side(archive: Archive, path: Path, name: str, labels: bool) -> Side | Dataset:
+    """Return an array, as a source if its rows can be read separately."""
+    shape = archive.shape(name)
+    if shape is not None:
+        return Dataset(path, name, shape, labels)
+    array = archive.load(name)
+    return _as_categories(path, name, array) if labels else array
+
+
+def _as_categories(path: Path, name: str, array: NDArray[Any]) -> pl.DataFrame:
+    """Return an array (n,) or (n, d) of labels as a frame of categories."""
+    if array.ndim > 2:
+        raise DataError(
+            f"{show_path(path)}: array {quote(name)} has shape {array.shape}, and categories must "
+            "be (n,) or (n, d): reshape it"
+        )
+    columns = array.reshape(len(array), -1).T
+    return pl.DataFrame(
+        {f"{name}_{i}": categories(pl.Series(as_native(c))) for i, c in enumerate(columns)}
+    )

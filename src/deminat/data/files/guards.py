@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -60,12 +60,10 @@ def parsing(path: PathLike, kind: str) -> Iterator[None]:
 
 def available_memory() -> int | None:
     """Return the bytes of memory available now, or None if the system does not say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    with suppress(OSError, IndexError, ValueError), open("/proc/meminfo", encoding="ascii") as file:
+        found = [line.split()[1] for line in file if line.startswith("MemAvailable:")]
         return int(found[0]) * 1024
-    except (OSError, IndexError, ValueError):
-        return _all_memory()
+    return _all_memory()
 
 
 def check_memory(path: PathLike, needed: int, advice: str = _SAVE_MEMORY) -> None:
@@ -80,7 +78,6 @@ def check_memory(path: PathLike, needed: int, advice: str = _SAVE_MEMORY) -> Non
 
 def _all_memory() -> int | None:
     """Return the bytes of memory of the machine, or None if the system does not say."""
-    try:
+    with suppress(AttributeError, OSError, ValueError):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
+    return None

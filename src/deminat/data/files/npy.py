@@ -128,7 +128,13 @@ class NpzArchive:
         """Return an array, or some of its rows; its checksum is verified."""
         self.check(name)
         member, where = self._archive.getinfo(f"{name}.npy"), self._where(name)
-        self._check_compression(member, where)
+        packed, present = member.compress_size, self._path.stat().st_size - member.header_offset
+        if packed > present or member.file_size > DEFLATE_AT_MOST * packed:
+            raise DataError(
+                f"{where} declares {member.file_size} bytes packed into {packed}, of which "
+                f"{max(present, 0)} are present. That is impossible: write it again"
+            )
+        check_memory(self._path, member.file_size)
         with self._archive.open(member) as stream:
             shape, order, dtype = _read_header(stream, where, member.file_size)
             flat = np.empty(math.prod(shape), dtype)
@@ -138,16 +144,6 @@ class NpzArchive:
 
     def _where(self, name: str) -> str:
         return f"{show_path(self._path)}: array {quote(name)}"
-
-    def _check_compression(self, member: zipfile.ZipInfo, where: str) -> None:
-        """Refuse sizes that no valid archive declares."""
-        packed, present = member.compress_size, self._path.stat().st_size - member.header_offset
-        if packed > present or member.file_size > DEFLATE_AT_MOST * packed:
-            raise DataError(
-                f"{where} declares {member.file_size} bytes packed into {packed}, of which "
-                f"{max(present, 0)} are present. That is impossible: write it again"
-            )
-        check_memory(self._path, member.file_size)
 
 
 def _read_header(

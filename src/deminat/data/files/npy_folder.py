@@ -3,24 +3,30 @@
 `cell2.npy` comes before `cell10.npy`. All files must hold numbers and have one shape. Each header
 is compared with the size of its file before a value is read, and nothing is ever unpickled. Files
 with other suffixes are ignored.
+
+Row i of a table belongs to file i of a folder, and a table is often in alphabetical order. Where a
+column of it names the files, the two orders are compared.
 """
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from ...errors import DataError
-from ..source import Rows, row_blocks
+from ...errors import DataError, printable
+from ..source import Rows, Source, row_blocks
+from .columns import Columns, Side, Table, quote
 from .guards import check_memory, check_readable, parsing, show_path
 from .npy import map_npy
 
-__all__ = ["Folder", "is_folder", "open_folder"]
+__all__ = ["Folder", "is_folder", "match_folders", "open_folder"]
 
 _FILES_PER_PIECE = 1024
 
@@ -102,3 +108,62 @@ def _natural(file: Path) -> tuple[list[tuple[int, str]], str]:
     """Return a key that sorts numbers in names by their value."""
     parts = re.split(r"(\d+)", file.name)
     return [(int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts)], file.name
+
+
+def match_folders(sides: Sequence[Source | Side]) -> tuple[Source | Side, ...]:
+    """Return the sides; each folder records the column, if any, that names its files in order.
+
+    Raises:
+        DataError: If a column names the files of a folder in another order.
+    """
+    table = next((side.table for side in sides if isinstance(side, Columns)), None)
+    if table is None:
+        return tuple(sides)
+    return tuple(
+        replace(side, named_by=_naming_column(side, table)) if isinstance(side, Folder) else side
+        for side in sides
+    )
+
+
+def _naming_column(folder: Folder, table: Table) -> str | None:
+    """Return the column that names the files in their order; refuse any other order."""
+    if table.rows != len(folder):  # refused elsewhere, where rows are counted
+        return None
+    names, stems = [file.name for file in folder.files], [file.stem for file in folder.files]
+    # Stems that are numbers may be something else in a table, such as ranks.
+    ways = [names] if all(stem.isdecimal() for stem in stems) else [names, stems]
+    errors = []
+    for column in _candidates(table, {*chain(*ways)}):
+        cells = pl.DataFrame(table.pick([column], [column])).to_series().to_list()
+        found = [_base_name(cell) for cell in cells]
+        for way in (way for way in ways if sorted(way) == sorted(found)):
+            if found == way:
+                return column
+            errors.append(_order_error(folder, table, column, found, way))
+    if errors:
+        raise errors[0]
+    return None
+
+
+def _candidates(table: Table, names: set[str]) -> list[str]:
+    """Return the columns of text whose first value is the name of a file."""
+    texts = list(table.text_columns)
+    first = next(table.pieces(texts, texts)) if texts else ()
+    return [text for text, cells in zip(texts, first, strict=True) if _base_name(cells[0]) in names]
+
+
+def _base_name(cell: str | None) -> str:
+    """Return the name of a file without its folder."""
+    return PurePath(cell or "").name
+
+
+def _order_error(
+    folder: Folder, table: Table, column: str, found: list[str], names: list[str]
+) -> DataError:
+    """Return the error for a column that names the files in another order."""
+    row = next(i for i, pair in enumerate(zip(found, names, strict=True)) if len(set(pair)) > 1)
+    return DataError(
+        f"{table.label}: column {quote(column)} has {printable(found[row])} in row {row + 1} "
+        f"where {show_path(folder.path)}/ has {printable(names[row])}: sort the rows by that "
+        "column, with numbers in it by value (2 before 10)"
+    )

@@ -59,8 +59,7 @@ class ParquetTable:
         count = self.rows if rows is None else len(rows)
         check_memory(self.path, count * len(names) * _BYTES_PER_VALUE)
         with parsing(self.path, "Parquet"):
-            frame = self._all(names) if rows is None else self._some(names, rows)
-            return self._values(frame, names, labels, rows)
+            return self._values(self._read(names, rows), names, labels, rows)
 
     def pieces(self, names: list[str], labels: Collection[str]) -> Iterator[Side]:
         """Yield columns of all rows, a slice at a time."""
@@ -74,38 +73,38 @@ class ParquetTable:
         """Return the columns that are categorical, declared or by type; refuse unusable types."""
         labels = {name for name in names if name in declared or self.schema[name] in _LABELS}
         for name in names:
-            self._check_type(name, name in labels)
+            dtype, where = self.schema[name], f"{self.label}: column {quote(name)}"
+            if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+                raise DataError(f"{where} holds {dtype} values, not numbers: unpack or drop it")
+            numeric = dtype.is_numeric() or dtype in (pl.Boolean, pl.Null, pl.String)
+            if not numeric and name not in labels:  # text is checked later
+                raise DataError(
+                    f"{where} holds dates or times ({dtype}): turn them into numbers first"
+                )
         return labels
-
-    def _check_type(self, name: str, is_label: bool) -> None:
-        """Refuse a column that is neither numeric nor categorical; text is checked later."""
-        dtype = self.schema[name]
-        where = f"{self.label}: column {quote(name)}"
-        if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
-            raise DataError(f"{where} holds {dtype} values, not numbers: unpack or drop it")
-        if not (is_label or dtype.is_numeric() or dtype in (pl.Boolean, pl.Null, pl.String)):
-            raise DataError(f"{where} holds dates or times ({dtype}): turn them into numbers first")
 
     def _numbers(self, names: list[str]) -> list[int]:
         """Return the numbers of columns: polars reads a name such as ^.*$ as a pattern."""
         chosen = set(names)
         return [number for number, name in enumerate(self.names) if name in chosen]
 
-    def _all(self, names: list[str]) -> pl.DataFrame:
-        """Return columns of all rows."""
-        frame = pl.read_parquet(self.path.absolute(), columns=self._numbers(names), glob=False)
-        self._check_height(frame.height)
+    def _read(self, names: list[str], rows: Rows | None) -> pl.DataFrame:
+        """Return columns of some rows, or of all."""
+        if rows is None:
+            frame = pl.read_parquet(self.path.absolute(), columns=self._numbers(names), glob=False)
+            height = frame.height
+        else:
+            frames, height = [], 0
+            for start, part in self._slices(names):
+                height = start + part.height
+                first, last = np.searchsorted(rows, [start, height])
+                frames.append(part[rows[first:last] - start])
+            frame = pl.concat(frames)
+        if height != self.rows:
+            raise DataError(
+                f"{self.label} declares {self.rows} rows and holds {height}: write it again"
+            )
         return frame
-
-    def _some(self, names: list[str], rows: Rows) -> pl.DataFrame:
-        """Return columns of some rows."""
-        frames, end = [], 0
-        for start, frame in self._slices(names):
-            end = start + frame.height
-            first, last = np.searchsorted(rows, [start, end])
-            frames.append(frame[rows[first:last] - start])
-        self._check_height(end)
-        return pl.concat(frames)
 
     def _slices(self, names: list[str]) -> Iterator[tuple[int, pl.DataFrame]]:
         """Yield columns of all rows, slice by slice, with the number of the first row."""
@@ -114,12 +113,6 @@ class ParquetTable:
         step = max(_MIN_SLICE_ROWS, _SLICE_VALUES // len(names))
         for start in range(0, self.rows, step):
             yield start, columns.slice(start, step).collect()
-
-    def _check_height(self, height: int) -> None:
-        if height != self.rows:
-            raise DataError(
-                f"{self.label} declares {self.rows} rows and holds {height}: write it again"
-            )
 
     def _values(
         self, frame: pl.DataFrame, names: list[str], labels: Collection[str], rows: Rows | None

@@ -18,10 +18,10 @@ import polars as pl
 from ...errors import DataError
 from ..source import Rows
 from .columns import Side, categories, quote, quote_for_shell
-from .dialect import NA_WORDS, Dialect, decoded, empty_error, separator_of, squeeze
+from .dialect import NA_WORDS, Dialect, decoded, squeeze
 from .guards import check_memory, parsing, show_path
 
-__all__ = ["TextTable", "as_table", "read_text"]
+__all__ = ["TextTable", "as_table", "parse", "read_text"]
 
 _DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?$|^\d{1,2}:\d{2}(:\d{2}.*)?$"
 _THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(,\d{3})+\s*$"
@@ -35,14 +35,11 @@ def read_text(path: Path) -> "TextTable":
     with parsing(path, "CSV"):
         check_memory(path, path.stat().st_size * _COPIES)
         data = b"".join(decoded(path, _BLOCK)).rstrip(b"\n ")
-        if not data:
-            raise empty_error(path)
-        separator, quotes = separator_of(data), b'"' in data
-        data = squeeze(data, separator, quotes)
-        dialect = Dialect.guess(show_path(path), data, separator, quotes)
+        dialect = Dialect.guess(show_path(path), data, quotes=b'"' in data)
+        data = squeeze(data, dialect.separator, dialect.quotes)
         if dialect.header > data.count(b"\n"):
             raise dialect.no_rows_error()
-        if not quotes:
+        if not dialect.quotes:
             dialect.check_regular(data)
         return as_table(dialect, data)
 
@@ -55,17 +52,29 @@ def as_table(dialect: Dialect, data: bytes, numbers: Rows | None = None) -> "Tex
     return TextTable(dialect.label, dialect.names, dialect.note, dialect, data, numbers)
 
 
+def parse(
+    data: bytes, separator: str, chosen: list[int], numeric: Collection[int] = ()
+) -> pl.DataFrame:
+    """Return columns, by number, of lines without quotes, as text or those in `numeric` as Float64.
+
+    The lines are below a header of numbers. Other text in a numeric column is a ComputeError.
+    """
+    return pl.read_csv(
+        data,
+        columns=[str(number) for number in chosen],
+        separator=separator,
+        quote_char=None,
+        infer_schema_length=0,
+        schema_overrides={str(number): pl.Float64 for number in numeric},
+    )
+
+
 @dataclass(frozen=True)
 class TextTable:
     """A text table in memory; values are parsed on request.
 
-    Attributes:
-        label: The path, for messages.
-        names: The columns, all different.
-        note: What a message adds when a column is not found.
-        dialect: The form of the text.
-        data: UTF-8 lines. Several columns without quotes have a header of numbers.
-        numbers: The numbers of these rows in the file, if they are not all.
+    `data` are lines of UTF-8; several columns without quotes have a header of numbers. `numbers`
+    are those of the rows in the file, if they are not all.
     """
 
     label: str
@@ -124,20 +133,10 @@ class TextTable:
         if self.dialect.quotes or len(self.names) == 1:
             return self._parse_records(chosen)
         try:
-            return self._parse_bytes(chosen, [numbers[n] for n in names if n not in labels])
+            numeric = [numbers[name] for name in names if name not in labels]
+            frame = parse(self.data, self.dialect.separator, chosen, numeric)
         except pl.exceptions.ComputeError:
-            return self._parse_bytes(chosen, [])
-
-    def _parse_bytes(self, chosen: list[int], numeric: list[int]) -> list[pl.Series]:
-        """Parse lines without quotes; other text in a numeric column is a ComputeError."""
-        frame = pl.read_csv(
-            self.data,
-            columns=[str(number) for number in chosen],
-            separator=self.dialect.separator,
-            quote_char=None,
-            infer_schema_length=0,
-            schema_overrides={str(number): pl.Float64 for number in numeric},
-        )
+            frame = parse(self.data, self.dialect.separator, chosen)
         return [frame.get_column(str(number)) for number in chosen]
 
     def _parse_records(self, chosen: list[int]) -> list[pl.Series]:

@@ -14,14 +14,13 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from ...errors import DataError
 from ..source import Rows
 from .columns import Side
-from .dialect import Dialect, decoded, empty_error, separator_of, squeeze
+from .dialect import Dialect, decoded, squeeze
 from .guards import check_memory, parsing, show_path
-from .text import TextTable, as_table, read_text
+from .text import TextTable, as_table, parse, read_text
 
 __all__ = ["LONG", "open_text"]
 
@@ -37,13 +36,8 @@ def open_text(path: Path) -> "TextTable | LongTable":
     if path.stat().st_size <= LONG:
         return read_text(path)
     with parsing(path, "CSV"):
-        first = next(_blocks(path), None)
-        if first is None:
-            raise empty_error(path)
-        separator = separator_of(first)
         quotes = any(b'"' in block for block in _blocks(path))
-        first = squeeze(first, separator, quotes)
-        dialect = Dialect.guess(show_path(path), first, separator, quotes)
+        dialect = Dialect.guess(show_path(path), next(_blocks(path), b""), quotes)
         table = LongTable(dialect.label, dialect.names, dialect.note, dialect, path)
         rows = table.count()
         if rows < 1:
@@ -129,13 +123,8 @@ class LongTable:
         if len(self.names) == 1:
             return lines
         separator = self.dialect.separator
-        frame = pl.read_csv(
-            self.dialect.number_columns(lines),
-            columns=sorted(places),
-            separator=separator,
-            quote_char=None,
-            infer_schema_length=0,
-        ).select(str(place) for place in places)
+        frame = parse(self.dialect.number_columns(lines), separator, places)
+        frame = frame.select(str(place) for place in places)
         text = frame.write_csv(include_header=False, separator=separator, quote_style="never")
         return text.encode().removesuffix(b"\n")
 
