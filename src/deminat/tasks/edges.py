@@ -25,7 +25,7 @@ from .task import Task
 __all__ = ["checkerboard", "ring", "wave_band"]
 
 _ROUNDING = 1e-12
-_RING_STEP = 0.002
+_RING_STEPS = 20  # of integrals, within the noise of a ring
 
 
 def checkerboard(squares: int, flipped: float = 0.0) -> Task:
@@ -98,8 +98,8 @@ def ring(noise: float) -> Task:
     """Return x and y on a circle of radius 1, with a radial noise of at most .12."""
     if not 0.01 <= noise <= 0.12:
         raise ValueError(f"noise must be in [0.01, 0.12], got {noise!r}")
-    grid = np.arange(-2, 2, _RING_STEP)
-    side = float(entr(_ring_side(grid, noise)).sum()) * _RING_STEP
+    grid = _ring_grid(noise)
+    side = float(entr(_ring_side(grid, noise)).sum()) * noise / _RING_STEPS
     # h(x, y) = h(r) + E log(2 pi r)
     of_radius = 0.5 * math.log(2 * math.pi * math.e) + math.log(noise)
     r = np.arange(max(0.001, 1 - 9 * noise), 1 + 9 * noise, noise / 100)
@@ -109,6 +109,10 @@ def ring(noise: float) -> Task:
     return Task(f"ring-{noise:.12g}", 2 * side - both, 1, 1, draw, score)
 
 
+def _ring_grid(noise: float) -> Array:
+    return np.arange(-2, 2, noise / _RING_STEPS, dtype=np.float64)
+
+
 def _ring_density(r: Array, noise: float) -> Array:
     of_radius = np.exp(-(((r - 1) / noise) ** 2) / 2) / (noise * math.sqrt(2 * math.pi))
     return np.asarray(of_radius / (2 * math.pi * np.maximum(r, 1e-9)))
@@ -116,15 +120,14 @@ def _ring_density(r: Array, noise: float) -> Array:
 
 def _ring_side(x: Array, noise: float) -> Array:
     """Return the density (n,) of one side alone."""
-    other = np.arange(-2, 2, _RING_STEP)
-    density = _ring_density(np.hypot(x[:, None], other), noise)
-    return np.asarray(density.sum(axis=1) * _RING_STEP)
+    density = _ring_density(np.hypot(x[:, None], _ring_grid(noise)), noise)
+    return np.asarray(density.sum(axis=1) * noise / _RING_STEPS)
 
 
 @cache
 def _log_ring_side(noise: float) -> CubicSpline:
-    """Return the log density of one side alone, as a function of its absolute value."""
-    grid = np.arange(0, 2, _RING_STEP)
+    """Return the log density of one side alone, within 2 of the centre."""
+    grid = _ring_grid(noise)
     return CubicSpline(grid, np.log(_ring_side(grid, noise)))
 
 
@@ -138,5 +141,5 @@ def _score_ring(x: Array, y: Array, noise: float) -> Array:
     x, y = x[:, 0], y[:, 0]
     log_radius = -(((np.hypot(x, y) - 1) / noise) ** 2) / 2
     log_joint = log_radius - math.log(noise * (2 * math.pi) ** 1.5) - np.log(np.hypot(x, y))
-    sides = [_log_ring_side(noise)(np.abs(side)) for side in (x, y)]
+    sides = [_log_ring_side(noise)(side) for side in (x, y)]
     return np.asarray(log_joint - sides[0] - sides[1])

@@ -29,7 +29,7 @@ from .task import Task
 __all__ = ["parity", "product", "scale_mixture", "variance"]
 
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
-_REACH, _STEP = 9.0, 0.03  # of a standard normal: its range, and the step of integrals over it
+_REACH, _STEP = 9.0, 0.05  # of a standard normal: its range, and the step of integrals over it
 _FINE = 0.02  # step of y or log |y|
 _LEAST = -40.0  # of log |y|
 

@@ -16,6 +16,8 @@ _MODULES = (
     "accuracy",
     "known_tasks",
     "mixed_conditional",
+    "wild",
+    "plasmode",
     "trust",
     "infomax_step",
 )
