@@ -87,13 +87,9 @@ def shares(
         raise DataError(
             f"{distinct} groups or different rows cannot be cut into {len(parts)} parts"
         )
-    if times is not None:
-        order = np.argsort(times)
-    else:
-        order = np.argsort(rng.permutation(distinct)[codes], kind="stable")
-    ends = np.searchsorted(np.cumsum(parts), np.arange(n) / n + 1e-9)
+    order = np.argsort(rng.permutation(distinct)[codes] if times is None else times, kind="stable")
     cut = np.empty(n, dtype=np.int64)
-    cut[order] = ends
+    cut[order] = np.searchsorted(np.cumsum(parts), np.arange(n) / n + 1e-9)
     if times is None:  # all rows of a label go where its first row is
         first = np.unique(codes[order], return_index=True)[1]
         cut = cut[order][first][codes]

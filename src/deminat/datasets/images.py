@@ -186,10 +186,7 @@ _CIFAR100 = Published(
 
 
 def mnist(
-    split: Literal["train", "test"] = "train",
-    folder: PathLike | None = None,
-    *,
-    check: bool = True,
+    split: Literal["train", "test"] = "train", folder: PathLike | None = None, *, check: bool = True
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Return the handwritten digits of LeCun et al.: images of 28 by 28 pixels and their labels.
 
@@ -225,10 +222,7 @@ def mnist(
 
 
 def cifar10(
-    split: Literal["train", "test"] = "train",
-    folder: PathLike | None = None,
-    *,
-    check: bool = True,
+    split: Literal["train", "test"] = "train", folder: PathLike | None = None, *, check: bool = True
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Return the photographs of CIFAR-10: images of 32 by 32 pixels in colour and their labels.
 
@@ -361,23 +355,17 @@ def _shape(stream: io.BufferedIOBase, label: str) -> tuple[int, ...]:
 
 def _values(stream: io.BufferedIOBase, path: Path, shape: tuple[int, ...], most: int) -> bytearray:
     """Return the values of an array of `shape`, of a file that can hold `most` bytes."""
-    size = math.prod(shape)
-    if size > most:
-        raise _wrong_header(path, size, f"cannot hold more than {most}")
-    check_memory(path, size, "take a machine with more memory")
-    values = bytearray()
-    # One byte more is requested: gzip compares checksums at the end of the stream.
-    while chunk := stream.read(min(_CHUNK, size + 1 - len(values))):
-        values += chunk
+    size, values = math.prod(shape), bytearray()
+    found = f"cannot hold more than {most}"
+    if size <= most:
+        check_memory(path, size, "take a machine with more memory")
+        # One byte more is requested: gzip compares checksums at the end of the stream.
+        while chunk := stream.read(min(_CHUNK, size + 1 - len(values))):
+            values += chunk
+        found = "holds more" if len(values) > size else f"holds {len(values)}"
     if len(values) != size:
-        found = "more" if len(values) > size else str(len(values))
-        raise _wrong_header(path, size, f"holds {found}")
+        raise DataError(
+            f"{show_path(path)} declares {printable(size)} bytes of values and {found}: it is "
+            "damaged or its header is wrong; get it again"
+        )
     return values
-
-
-def _wrong_header(path: Path, size: int, found: str) -> DataError:
-    """Return the error of a header that does not match its file."""
-    return DataError(
-        f"{show_path(path)} declares {printable(size)} bytes of values and {found}: it is damaged "
-        "or its header is wrong; get it again"
-    )

@@ -298,8 +298,13 @@ def check_recurring(side: Columns) -> None:
     seen: dict[str, set[str]] = {name: set() for name in names}
     for piece in side.table.pieces(names, names) if names else ():
         for name, cells in zip(names, pl.DataFrame(piece), strict=True):
-            if name in seen and _recurs(cells.drop_nulls(), seen[name]):
+            present = cells.drop_nulls()
+            if name not in seen:
+                continue
+            if present.n_unique() < len(present) or not seen[name].isdisjoint(present.to_list()):
                 del seen[name]
+            else:
+                seen[name].update(present.to_list())
         if not seen or max(map(len, seen.values())) > _CHECKED:
             break
     for name, values in seen.items():
@@ -362,16 +367,6 @@ def _readable(table: Table, names: list[str], labels: set[str]) -> list[str]:
         parts = (names[:half], names[half:]) if half else ()
         return [name for part in parts for name in _readable(table, part, labels)]
     return names
-
-
-def _recurs(cells: pl.Series, seen: set[str]) -> bool:
-    """Return whether a value occurs twice or is in `seen`; if not, add all values to it."""
-    if cells.n_unique() < len(cells):
-        return True
-    values = set(cells.to_list())
-    recurs = not seen.isdisjoint(values)
-    seen |= values
-    return recurs
 
 
 def _flat(side: Side) -> NDArray[Any]:

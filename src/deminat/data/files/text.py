@@ -171,17 +171,13 @@ class TextTable:
         number = row if self.numbers is None else int(self.numbers[row])
         found = f"{quote(cells[row])} in row {number + 1}"
         if re.match(_DATE, cells[row]):
-            return DataError(
-                f"{where} holds dates or times ({found}): turn them into numbers first"
-            )
-        if "," in cells[row] and _has_thousands(cells):
-            return DataError(
-                f"{where} holds numbers with commas ({found}): remove the thousands separators"
-            )
-        return DataError(
-            f"{where} is not all numbers ({found}): declare it with "
-            f"--categorical {quote_for_shell(name)}, or choose another"
-        )
+            why = f"holds dates or times ({found}): turn them into numbers first"
+        elif "," in cells[row] and _has_thousands(cells):
+            why = f"holds numbers with commas ({found}): remove the thousands separators"
+        else:
+            declare = f"declare it with --categorical {quote_for_shell(name)}"
+            why = f"is not all numbers ({found}): {declare}, or choose another"
+        return DataError(f"{where} {why}")
 
 
 def _has_thousands(cells: pl.Series) -> bool:
