@@ -16,13 +16,13 @@ from collections.abc import Callable
 
 from . import maps
 from .bmi import bmi_tasks
+from .edges import additive_uniform
 from .gaussian import cubic, gaussian, normal
 from .maps import Map
 from .mixed import labelled, mixed_tasks
 from .mixture import mixture
 from .student import correlated_student, student
 from .task import Task
-from .uniform import additive_uniform
 from .warped import rotated_cubic, spiral
 
 __all__ = [

@@ -18,11 +18,11 @@ from functools import cache
 import numpy as np
 
 from . import maps
+from .edges import additive_uniform
 from .gaussian import normal
 from .maps import Map
 from .student import student
 from .task import Task
-from .uniform import additive_uniform
 from .warped import spiralled
 
 __all__ = ["bmi_tasks"]

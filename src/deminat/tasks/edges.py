@@ -1,5 +1,9 @@
 r"""Sharp edges and ridges: densities that jump, and points around a curve.
 
+- `additive_uniform`: $x \sim U(0, 1)$ and $y = x + U(-\epsilon, \epsilon)$. The density of $y$
+  alone is a trapezoid, $\ell(y)/2\epsilon$, where $\ell$ is the length of
+  $[y-\epsilon, y+\epsilon]$ within $[0, 1]$. So $f = -\log\ell(y)$ within $\epsilon$ of $x$, and
+  $I = \epsilon - \log 2\epsilon$ for $\epsilon \le \tfrac12$, $\tfrac1{4\epsilon}$ above.
 - `checkerboard`: x and y are uniform on [0, 1]. A pair lies on a black square of a k x k board with
   probability $1 - q$. So $f = \log 2(1-q)$ on black, $\log 2q$ on white, and $I = \log 2 - H(q)$.
 - `wave_band`: $x$ is uniform on [0, 1] and $y = \sin 2\pi kx + U(-\epsilon, \epsilon)$. The sine of
@@ -22,10 +26,32 @@ from scipy.special import entr
 from .maps import Array
 from .task import Task
 
-__all__ = ["checkerboard", "ring", "wave_band"]
+__all__ = ["additive_uniform", "checkerboard", "ring", "wave_band"]
 
 _ROUNDING = 1e-12
 _RING_STEPS = 20  # of integrals, within the noise of a ring
+
+
+def additive_uniform(epsilon: float) -> Task:
+    """Return the task of x ~ U(0, 1) and y = x + U(-`epsilon`, `epsilon`)."""
+    if not 0 < epsilon < math.inf:
+        raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
+    mi = epsilon - math.log(2 * epsilon) if epsilon <= 0.5 else 1 / (4 * epsilon)
+    draw, score = partial(_draw_added, epsilon=epsilon), partial(_score_added, epsilon=epsilon)
+    return Task(f"1v1-additive-{epsilon:.12g}", mi, 1, 1, draw, score)
+
+
+def _draw_added(n: int, rng: np.random.Generator, epsilon: float) -> tuple[Array, Array]:
+    x = rng.uniform(size=(n, 1))
+    return x, x + rng.uniform(-epsilon, epsilon, size=(n, 1))
+
+
+def _score_added(x: Array, y: Array, epsilon: float) -> Array:
+    possible = (np.abs(y - x) <= epsilon) & (x >= 0) & (x <= 1)
+    length = np.minimum(y + epsilon, 1) - np.maximum(y - epsilon, 0)
+    # Rounding of the ends must not make the length of a possible y zero.
+    length = np.maximum(length, np.finfo(np.float64).tiny)
+    return np.where(possible, -np.log(length), -np.inf)[:, 0]
 
 
 def checkerboard(squares: int, flipped: float = 0.0) -> Task:

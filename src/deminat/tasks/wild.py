@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from . import maps
 from .clusters import clusters, label_number
 from .composed import IMAGE_SIDE, embedding, exponential, padded, repeated, spot_images, t_copula
-from .edges import checkerboard, ring, wave_band
+from .edges import additive_uniform, checkerboard, ring, wave_band
 from .gaussian import gaussian, normal
 from .maps import Array, Map
 from .mixed import mixed_tasks
@@ -34,7 +34,6 @@ from .noisy import parity, product, scale_mixture, variance
 from .student import correlated_student
 from .tables import counts, half_rounded, labels, presence, rounded
 from .task import Task
-from .uniform import additive_uniform
 from .warped import rotated_cubic, spiral
 
 __all__ = ["WildCase", "wild_cases"]
