@@ -24,7 +24,8 @@ from ..errors import DataError, printable
 from ..estimators.crossfit import Fold
 from ..estimators.request import Request
 from ..results import Caution, MIResult
-from ..runtime.atomic import DRAFT, exclusive, sha256_of, verified, with_checksum, write_atomically
+from ..runtime import atomic
+from ..runtime.atomic import sha256_of
 from ..runtime.environment import versions
 from .serialise import pack, unpack
 
@@ -33,56 +34,7 @@ __all__ = ["Checkpoint", "FoldFiles", "fingerprint", "open_checkpoint"]
 _HEAD = "checkpoint.json"
 _FORMAT, _VERSION = "deminat checkpoint", 1
 _END = ".safetensors"
-_LONGEST = 300  # characters of a path in a message
 _SETTINGS = "methods", "preset", "folds", "seed", "budget"  # that a fold depends on
-
-
-@dataclass(frozen=True)
-class FoldFiles:
-    """The folds of one training; other processes may have copies.
-
-    Args:
-        folder: Where.
-        of: What the folds are of: fingerprint and training.
-        name: What files begin with.
-        damaged: Files that had changed.
-        critic: Constructor of the critic, by which a user's own is read.
-    """
-
-    folder: Path
-    of: str
-    name: str
-    damaged: list[str] = field(default_factory=list)
-    critic: CriticFactory | None = None
-
-    def get(self, i: int) -> Fold | None:
-        """Return the i-th fold, if it is there and whole."""
-        for path in sorted(self.folder.glob(f"{self._stem(i)}-*{_END}")):
-            try:
-                return self._read(path, i)
-            except (OSError, ValueError):
-                self.damaged.append(path.name)
-                with suppress(OSError):
-                    path.unlink()
-        return None
-
-    def put(self, i: int, fold: Fold) -> None:
-        """Store the i-th fold."""
-        data = pack({"of": self.of, "i": i, "fold": fold})
-        path = self.folder / f"{self._stem(i)}-{sha256_of(data)}{_END}"
-        write_atomically(path, lambda draft: draft.write_bytes(data))
-
-    def _read(self, path: Path, i: int) -> Fold:
-        data = path.read_bytes()
-        if path.name != f"{self._stem(i)}-{sha256_of(data)}{_END}":
-            raise ValueError("its sha256 is not that of its name")
-        values = unpack(data, self.critic)
-        if (values["of"], values["i"]) != (self.of, i) or not isinstance(values["fold"], Fold):
-            raise ValueError("it is of another training")
-        return values["fold"]
-
-    def _stem(self, i: int) -> str:
-        return f"{self.name}-fold-{i}"
 
 
 @dataclass(frozen=True)
@@ -99,9 +51,9 @@ class Checkpoint:
     of: str
     damaged: list[str] = field(default_factory=list)
 
-    def part(self, name: str, critic: CriticFactory | None = None) -> FoldFiles:
+    def part(self, name: str, critic: CriticFactory | None = None) -> "FoldFiles":
         """Return the folds of one of the trainings, whose critic may be a user's own."""
-        return FoldFiles(self.folder, f"{self.of} {name}", name, self.damaged, critic)
+        return FoldFiles(self, name, critic)
 
     def with_warnings(self, result: MIResult) -> MIResult:
         """Return a result with a warning if files had changed."""
@@ -114,6 +66,53 @@ class Checkpoint:
             "These folds were trained anew; check the disk",
         )
         return replace(result, warnings=(*result.warnings, caution))
+
+
+@dataclass(frozen=True)
+class FoldFiles:
+    """The folds of one training; other processes may have copies.
+
+    Args:
+        checkpoint: That of the whole estimate.
+        name: What files begin with.
+        critic: Constructor of the critic, by which a user's own is read.
+    """
+
+    checkpoint: Checkpoint
+    name: str
+    critic: CriticFactory | None = None
+
+    def get(self, i: int) -> Fold | None:
+        """Return the i-th fold, if it is there and whole."""
+        for path in sorted(self.checkpoint.folder.glob(f"{self._stem(i)}-*{_END}")):
+            try:
+                return self._read(path, i)
+            except (OSError, ValueError):
+                self.checkpoint.damaged.append(path.name)
+                with suppress(OSError):
+                    path.unlink()
+        return None
+
+    def put(self, i: int, fold: Fold) -> None:
+        """Store the i-th fold."""
+        data = pack({"of": self._of(), "i": i, "fold": fold})
+        path = self.checkpoint.folder / f"{self._stem(i)}-{sha256_of(data)}{_END}"
+        atomic.write_atomically(path, data)
+
+    def _read(self, path: Path, i: int) -> Fold:
+        data = path.read_bytes()
+        if path.name != f"{self._stem(i)}-{sha256_of(data)}{_END}":
+            raise ValueError("its sha256 is not that of its name")
+        values = unpack(data, self.critic)
+        if (values["of"], values["i"]) != (self._of(), i) or not isinstance(values["fold"], Fold):
+            raise ValueError("it is of another training")
+        return values["fold"]
+
+    def _stem(self, i: int) -> str:
+        return f"{self.name}-fold-{i}"
+
+    def _of(self) -> str:
+        return f"{self.checkpoint.of} {self.name}"
 
 
 @contextmanager
@@ -131,13 +130,14 @@ def open_checkpoint(
         yield None
         return
     folder = Path(folder)
-    with exclusive(folder / _HEAD):
+    with atomic.exclusive(folder / _HEAD):
         wanted = {"format": _FORMAT, "version": _VERSION, **fingerprint(samples, request)}
-        checkpoint = Checkpoint(folder, sha256_of(with_checksum(wanted)))
+        head = atomic.with_checksum(wanted)
+        checkpoint = Checkpoint(folder, sha256_of(head))
         _check_place(folder)
         if (folder / _HEAD).exists():
             _check_same(checkpoint, wanted)
-        write_atomically(folder / _HEAD, lambda draft: draft.write_bytes(with_checksum(wanted)))
+        atomic.write_atomically(folder / _HEAD, head)
         yield checkpoint
 
 
@@ -178,12 +178,12 @@ def _in_words(value: Any) -> str:
 def _check_place(folder: Path) -> None:
     """Refuse a folder that holds something else; remove incomplete files."""
     for path in folder.iterdir():
-        if path.name.endswith(DRAFT):
+        if path.name.endswith(atomic.DRAFT):
             with suppress(OSError):
                 path.unlink()
         elif not path.name.startswith(_HEAD) and not (folder / _HEAD).exists():
             raise DataError(
-                f"{printable(folder, _LONGEST)} holds something else, such as "
+                f"{atomic.show_path(folder)} holds something else, such as "
                 f"{printable(path.name)}: name an empty folder for checkpoints, or a new one"
             )
 
@@ -191,7 +191,7 @@ def _check_place(folder: Path) -> None:
 def _check_same(checkpoint: Checkpoint, wanted: Mapping[str, Any]) -> None:
     """Refuse folds of something else; delete them if it is unknown what they belong to."""
     try:
-        found = verified((checkpoint.folder / _HEAD).read_bytes())
+        found = atomic.verified((checkpoint.folder / _HEAD).read_bytes())
     except (OSError, ValueError):
         checkpoint.damaged.append(_HEAD)
         for path in checkpoint.folder.glob(f"*{_END}"):
@@ -199,10 +199,9 @@ def _check_same(checkpoint: Checkpoint, wanted: Mapping[str, Any]) -> None:
         return
     if found == wanted:
         return
-    shown = printable(checkpoint.folder, _LONGEST)
     raise DataError(
-        f"the checkpoint in {shown} is of {_difference(found, wanted)}: choose another folder, or "
-        "delete it to begin anew"
+        f"the checkpoint in {atomic.show_path(checkpoint.folder)} is of "
+        f"{_difference(found, wanted)}: choose another folder, or delete it to begin anew"
     )
 
 

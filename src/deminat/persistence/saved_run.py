@@ -20,8 +20,9 @@ from ..critics.networks import CriticFactory
 from ..data.files import PICKLES
 from ..errors import DataError, printable
 from ..results import MIResult
-from ..runtime.atomic import DRAFT, exclusive, sha256_of, verified, with_checksum, write_atomically
-from .folders import CHECKPOINT, FOLDS
+from ..runtime import atomic
+from ..runtime.atomic import sha256_of, show_path
+from . import CHECKPOINT, FOLDS
 from .serialise import pack, plan_of, unpack, value_of
 
 __all__ = ["check_folder", "load", "save"]
@@ -29,7 +30,6 @@ __all__ = ["check_folder", "load", "save"]
 _MANIFEST = "manifest.json"
 _FORMAT, _VERSION = "deminat run", 1
 _OWN = re.compile(r"(result-[0-9a-f]{12}\.json|model-[0-9a-f]{12}\.safetensors)")
-_LONGEST = 300  # characters of a path in a message
 _IN_MODEL = "pointwise", "rows", "model"
 
 
@@ -46,12 +46,12 @@ def save(result: MIResult, folder: PathLike[str] | str) -> None:
         ("model", ".safetensors"): pack({k: values[k] for k in _IN_MODEL}),
     }
     files = {f"{kind}-{sha256_of(d)[:12]}{end}": d for (kind, end), d in data.items()}
-    with exclusive(folder / _MANIFEST):
+    with atomic.exclusive(folder / _MANIFEST):
         for name, content in files.items():
-            _write(folder / name, content)
+            atomic.write_atomically(folder / name, content)
         digests = {name: sha256_of(content) for name, content in files.items()}
         manifest = {"format": _FORMAT, "version": _VERSION, "files": digests}
-        _write(folder / _MANIFEST, with_checksum(manifest))
+        atomic.write_atomically(folder / _MANIFEST, atomic.with_checksum(manifest))
         _tidy(folder, keep=set(files))
 
 
@@ -84,7 +84,7 @@ def load(folder: PathLike[str] | str, *, critic: CriticFactory | None = None) ->
             raise ValueError("its fields are others")
         return MIResult(**values)
     except DataError as error:
-        raise DataError(f"{printable(folder, _LONGEST)}: {error}") from error
+        raise DataError(f"{show_path(folder)}: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(folder, error) from error
 
@@ -92,34 +92,29 @@ def load(folder: PathLike[str] | str, *, critic: CriticFactory | None = None) ->
 def check_folder(folder: PathLike[str] | str) -> Path:
     """Return the folder of a run, or refuse at once one that holds something else."""
     folder = Path(folder)
-    shown = printable(folder, _LONGEST)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         there = [path.name for path in folder.iterdir()]
     except OSError as error:
-        raise DataError(f"cannot write to {shown}: {error.strerror}") from error
+        raise DataError(f"cannot write to {show_path(folder)}: {error.strerror}") from error
     strange = [name for name in there if not _is_own(name)]
     if strange and _MANIFEST not in there:
         raise DataError(
-            f"{shown} holds something else, such as {printable(strange[0])}: name an empty folder, "
-            "or a new one"
+            f"{show_path(folder)} holds something else, such as {printable(strange[0])}: name an "
+            "empty folder, or a new one"
         )
     return folder
 
 
 def _is_own(name: str) -> bool:
-    folders = CHECKPOINT, FOLDS
-    return name in folders or name.startswith(_MANIFEST) or bool(_OWN.match(name))
-
-
-def _write(path: Path, content: bytes) -> None:
-    write_atomically(path, lambda draft: draft.write_bytes(content))
+    known = name in (CHECKPOINT, FOLDS) or name.startswith(_MANIFEST)
+    return known or bool(_OWN.match(name))
 
 
 def _tidy(folder: Path, keep: set[str]) -> None:
     """Remove files of runs before, and what a kill left of others."""
     for path in folder.iterdir():
-        stale = path.name.endswith(DRAFT) and _is_own(path.name)
+        stale = path.name.endswith(atomic.DRAFT) and _is_own(path.name)
         if stale or (_OWN.fullmatch(path.name) and path.name not in keep):
             with suppress(OSError):  # it is in nobody's way
                 path.unlink()
@@ -127,7 +122,7 @@ def _tidy(folder: Path, keep: set[str]) -> None:
 
 def _manifest(folder: Path) -> dict[str, str]:
     """Return the sha256 of each file of a run, after asking whether it is one."""
-    shown = printable(folder, _LONGEST)
+    shown = show_path(folder)
     try:
         names = {path.name for path in folder.iterdir()}
         if _MANIFEST not in names and CHECKPOINT in names:
@@ -148,7 +143,6 @@ def _manifest(folder: Path) -> dict[str, str]:
 
 def _files(folder: Path, data: bytes) -> dict[str, str]:
     """Return what a manifest lists."""
-    shown = printable(folder, _LONGEST)
     try:
         values = json.loads(data)
         if not isinstance(values, dict) or values.get("format") != _FORMAT:
@@ -156,10 +150,10 @@ def _files(folder: Path, data: bytes) -> dict[str, str]:
         version = values.get("version")
         if isinstance(version, int) and version > _VERSION:
             raise DataError(
-                f"{shown} is of a newer deminat (format {version}, here it is {_VERSION}): "
-                "update deminat"
+                f"{show_path(folder)} is of a newer deminat (format {version}, here it is "
+                f"{_VERSION}): update deminat"
             )
-        files: dict[str, str] = verified(data)["files"]
+        files: dict[str, str] = atomic.verified(data)["files"]
         if sorted(name.partition("-")[0] for name in files) != ["model", "result"]:
             raise ValueError("it lists other files")
         if not all(_OWN.fullmatch(name) for name in files):
@@ -173,21 +167,20 @@ def _files(folder: Path, data: bytes) -> dict[str, str]:
 
 def _content(path: Path, digest: str) -> bytes:
     """Return the bytes of a file, if they are those that were written."""
+    shown = show_path(path)
     try:
         data = path.read_bytes()
     except OSError as error:
-        shown = printable(path, _LONGEST)
         raise DataError(f"cannot read {shown}: {error.strerror}; save the result again") from error
     if sha256_of(data) != digest:
         raise DataError(
-            f"{printable(path, _LONGEST)} is damaged: its sha256 is not that of the manifest; save "
-            "the result again"
+            f"{shown} is damaged: its sha256 is not that of the manifest; save the result again"
         )
     return data
 
 
 def _damaged(folder: Path, why: Any) -> DataError:
     return DataError(
-        f"{printable(folder, _LONGEST)} is damaged, or no run of deminat "
-        f"({printable(why, 120)}): save the result again"
+        f"{show_path(folder)} is damaged, or no run of deminat ({printable(why, 120)}): save the "
+        "result again"
     )

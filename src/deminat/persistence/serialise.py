@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from itertools import count, takewhile
+from itertools import chain, count, takewhile
 from typing import Any
 
 import numpy as np
@@ -22,33 +22,13 @@ from safetensors.numpy import load, save
 from scipy.interpolate import PchipInterpolator
 from torch import nn
 
+from .. import records
+from ..critics import composed
 from ..critics.baselines import Additive, ColumnBasis, Frames, GaussianCopula, Mixture
 from ..critics.baselines.mixture import View
-from ..critics.composed import (
-    BaselineCritic,
-    ClosedForm,
-    ColumnCritic,
-    StagedCritic,
-    SumCritic,
-)
-from ..critics.networks import (
-    ConvCritic,
-    CriticFactory,
-    MLPCritic,
-    SeparableCritic,
-    build_critic,
-)
+from ..critics.networks import ConvCritic, CriticFactory, MLPCritic, SeparableCritic, build_critic
+from ..data import transforms
 from ..data.schema import Schema
-from ..data.transforms import (
-    Identity,
-    Linear,
-    Norms,
-    RankToNormal,
-    Robust,
-    SmoothRanks,
-    Standardize,
-    Views,
-)
 from ..errors import DataError, printable
 from ..estimators.crossfit import Fold
 from ..estimators.fitted import ColumnNames, FittedModel, FittedScorer, FoldEnsemble
@@ -58,14 +38,6 @@ from ..estimators.ksg import KSG
 from ..estimators.neural import Estimator
 from ..estimators.scaling import Scales
 from ..estimators.scores import Scores
-from ..records import (
-    CalibrationBin,
-    Diagnostics,
-    LearningCurve,
-    RunDescription,
-    SideDescription,
-    Stage,
-)
 from ..results import Caution
 from ..runtime.atomic import sha256_of
 from ..training.callbacks import History
@@ -80,27 +52,26 @@ _KIND = "$"
 _CUSTOM = "critic"  # a user's own
 _DIGITS = 32  # of an array's sha256 that are its name
 
-# Dataclasses: all their fields are stored.
-_RECORDS: dict[str, type[Any]] = {
-    kind.__name__: kind
-    for kind in (
-        *(Identity, Norms, Linear, RankToNormal, Robust, SmoothRanks, Standardize, Views),
-        *(Additive, ColumnBasis, Frames, GaussianCopula, Mixture, View),
-        *(Scales, Schema, FittedScorer, ColumnNames, FoldEnsemble, FittedModel),
-        *(Caution, Fold, History, Scores),
-        *(CalibrationBin, Diagnostics, LearningCurve, RunDescription, SideDescription, Stage),
-    )
-}
-# Others: attributes given to the constructor, and attributes set afterwards.
-_BY_ATTRIBUTES: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
-    "BaselineCritic": (BaselineCritic, ("critic",), ()),
-    "ColumnCritic": (ColumnCritic, ("critic", "x_columns", "y_columns"), ()),
-    "StagedCritic": (StagedCritic, ("critics",), ()),
-    "SumCritic": (SumCritic, ("staged", "concat"), ()),
-    "ClosedForm": (ClosedForm, ("components",), ()),
-    "KSG": (KSG, ("k",), ("n_features_in_", "schema_", "maps_", "reference_")),
-    "Gaussian": (
-        Gaussian,
+# Dataclasses, whose fields are all stored.
+_RECORDS: tuple[type[Any], ...] = (
+    *(transforms.Identity, transforms.Linear, transforms.Norms, transforms.RankToNormal),
+    *(transforms.Robust, transforms.SmoothRanks, transforms.Standardize, transforms.Views),
+    *(Additive, ColumnBasis, Frames, GaussianCopula, Mixture, View),
+    *(Scales, Schema, FittedScorer, ColumnNames, FoldEnsemble, FittedModel),
+    *(Caution, Fold, History, Scores),
+    *(records.CalibrationBin, records.Diagnostics, records.LearningCurve, records.Stage),
+    *(records.RunDescription, records.SideDescription),
+)
+# Attributes that are given to the constructor, and those that are set afterwards.
+_ATTRIBUTES: dict[type[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
+    **{kind: (tuple(f.name for f in fields(kind)), ()) for kind in _RECORDS},
+    composed.BaselineCritic: (("critic",), ()),
+    composed.ColumnCritic: (("critic", "x_columns", "y_columns"), ()),
+    composed.StagedCritic: (("critics",), ()),
+    composed.SumCritic: (("staged", "concat"), ()),
+    composed.ClosedForm: (("components",), ()),
+    KSG: (("k",), ("n_features_in_", "schema_", "maps_", "reference_")),
+    Gaussian: (
         ("ranks",),
         ("n_features_in_", "schema_", "maps_", "means_", "directions_", "correlations_"),
     ),
@@ -110,8 +81,8 @@ _BY_ATTRIBUTES: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = 
 def pack(value: Any) -> bytes:
     """Return a value as a safetensors file with its plan in the header."""
     arrays: Arrays = {}
-    plan = plan_of(value, arrays)
-    return save(arrays, {"plan": json.dumps(plan)})
+    plan = json.dumps(plan_of(value, arrays))
+    return save(arrays, {"plan": plan})
 
 
 def unpack(data: bytes, critic: CriticFactory | None = None) -> Any:
@@ -153,7 +124,7 @@ def plan_of(value: Any, arrays: Arrays) -> Plan:
 
 def check_packable(estimator: Any) -> None:
     """Refuse, before it is trained, an estimator whose scaling only its user has."""
-    if isinstance(estimator, Estimator) and estimator.scaling not in _RECORDS.values():
+    if isinstance(estimator, Estimator) and estimator.scaling not in _RECORDS:
         raise _foreign(estimator.scaling_name)
 
 
@@ -180,13 +151,10 @@ def _stored(value: Any, arrays: Arrays) -> Plan:
 def _planned(value: Any, arrays: Arrays) -> Plan:
     """Return the plan of something that is neither plain nor an array."""
     name = type(value).__name__
-    if type(value) is _RECORDS.get(name):
-        inner = {f.name: getattr(value, f.name) for f in fields(value)}
-    elif name in _NETWORKS and type(value) is _NETWORKS[name][0]:
+    if type(value) in _ATTRIBUTES:
+        inner = {a: getattr(value, a) for a in chain(*_ATTRIBUTES[type(value)])}
+    elif type(value) in _NETWORKS:
         inner = {"weights": dict(value.state_dict())}
-    elif name in _BY_ATTRIBUTES and type(value) is _BY_ATTRIBUTES[name][0]:
-        _, given, later = _BY_ATTRIBUTES[name]
-        inner = {attribute: getattr(value, attribute) for attribute in (*given, *later)}
     elif isinstance(value, PchipInterpolator):
         name, inner = "curve", {"c": value.c, "x": value.x}
     elif isinstance(value, nn.ModuleList):
@@ -234,15 +202,14 @@ def _custom(inner: dict[str, Any], factory: CriticFactory | None) -> nn.Module:
 
 def _made(kind: str, inner: dict[str, Any]) -> Any:
     """Return a value of one of the kinds."""
-    if kind in _RECORDS:
-        if set(inner) != {f.name for f in fields(_RECORDS[kind])}:
+    made = _KINDS.get(kind)
+    if made in _NETWORKS:
+        return _NETWORKS[made](inner["weights"]).eval()
+    if made is not None:
+        given, later = _ATTRIBUTES[made]
+        if set(inner) != {*given, *later}:
             raise ValueError(f"it has another {kind}")
-        return _RECORDS[kind](**inner)
-    if kind in _NETWORKS:
-        return _NETWORKS[kind][1](inner["weights"]).eval()
-    if kind in _BY_ATTRIBUTES:
-        made, given, later = _BY_ATTRIBUTES[kind]
-        value = made(*(inner[name] for name in given))
+        value = made(**{name: inner[name] for name in given})
         for name in later:
             setattr(value, name, inner[name])
         return value.eval() if isinstance(value, nn.Module) else value
@@ -258,21 +225,20 @@ def _made(kind: str, inner: dict[str, Any]) -> Any:
 
 
 def _mlp(weights: Weights) -> nn.Module:
-    inputs, *hidden = _sizes(weights, "layers")
+    inputs, *hidden, _ = _sizes(weights, "layers")
     with torch.device("meta"):  # neither memory nor randomness is spent
         return _filled(MLPCritic((inputs,), (0,), hidden), weights)
 
 
 def _separable(weights: Weights) -> nn.Module:
-    (x, *hidden), (y, *_) = _sizes(weights, "u"), _sizes(weights, "v")
-    rank = len(_last(weights, "u")) - 1
+    (x, *hidden, outputs), (y, *_) = _sizes(weights, "u"), _sizes(weights, "v")
     with torch.device("meta"):
-        return _filled(SeparableCritic((x,), (y,), hidden, rank), weights)
+        return _filled(SeparableCritic((x,), (y,), hidden, rank=outputs - 1), weights)
 
 
 def _conv(weights: Weights) -> nn.Module:
     channels, inputs = weights["convolution.weight"].shape[:2]
-    features, hidden = _sizes(weights, "layers")
+    features, hidden, _ = _sizes(weights, "layers")
     pixels = features // channels  # after a stride of 2: of their shape nothing depends
     shapes = (inputs, 2 * pixels, 1), (0, 2 * pixels, 1)
     with torch.device("meta"):
@@ -283,18 +249,19 @@ def _flow_ratio(weights: Weights) -> nn.Module:
     x, y = (len(weights[f"flows.{flow}.base.loc"]) for flow in (1, 2))
     layer = "flows.0.transform.transforms"
     blocks = sum(f"{layer}.{i}.mask" in weights for i in range(len(weights)))
-    hidden = _sizes(weights, f"{layer}.0.hyper")[1:]
+    _, *hidden, _ = _sizes(weights, f"{layer}.0.hyper")
     with torch.random.fork_rng(devices=[]):  # zuko cannot build without memory
         return _filled(FlowRatio(x, y, blocks, hidden), weights)
 
 
 # Networks, and how to make them from their weights.
-_NETWORKS: dict[str, tuple[type[nn.Module], Callable[[Weights], nn.Module]]] = {
-    "MLPCritic": (MLPCritic, _mlp),
-    "SeparableCritic": (SeparableCritic, _separable),
-    "ConvCritic": (ConvCritic, _conv),
-    "FlowRatio": (FlowRatio, _flow_ratio),
+_NETWORKS: dict[type[nn.Module], Callable[[Weights], nn.Module]] = {
+    MLPCritic: _mlp,
+    SeparableCritic: _separable,
+    ConvCritic: _conv,
+    FlowRatio: _flow_ratio,
 }
+_KINDS = {kind.__name__: kind for kind in (*_ATTRIBUTES, *_NETWORKS)}
 
 
 def _filled(network: nn.Module, weights: Weights) -> nn.Module:
@@ -302,19 +269,10 @@ def _filled(network: nn.Module, weights: Weights) -> nn.Module:
     return network
 
 
-def _layers(weights: Weights, name: str) -> list[torch.Tensor]:
-    """Return the matrices of fully connected layers, with activations between them."""
-    keys = takewhile(weights.__contains__, (f"{name}.{2 * i}.weight" for i in count()))
-    found = [weights[key] for key in keys]
-    if not found:
-        raise ValueError(f"it has no weights of {name}")
-    return found
-
-
 def _sizes(weights: Weights, name: str) -> list[int]:
-    """Return the inputs of each layer."""
-    return [layer.shape[1] for layer in _layers(weights, name)]
-
-
-def _last(weights: Weights, name: str) -> torch.Tensor:
-    return _layers(weights, name)[-1]
+    """Return the inputs of each layer of a network, and the outputs of the last one."""
+    keys = takewhile(weights.__contains__, (f"{name}.{2 * i}.weight" for i in count()))
+    layers = [weights[key] for key in keys]  # activations have the odd numbers
+    if not layers:
+        raise ValueError(f"it has no weights of {name}")
+    return [*(layer.shape[1] for layer in layers), len(layers[-1])]

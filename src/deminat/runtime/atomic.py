@@ -40,17 +40,15 @@ def exclusive(path: Path) -> Iterator[None]:
     lock = FileLock(path.with_name(f"{path.name}.lock"), timeout=0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        held = lock.acquire()
     except Timeout:
         raise DataError(
             f"another process is writing to {show_path(path)}: wait for it, or choose another place"
         ) from None
     except OSError as error:
         raise DataError(f"cannot write to {show_path(path.parent)}: {error}") from error
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def check_writable(path: Path, suffixes: Sequence[str], what: str) -> Path:
@@ -70,14 +68,18 @@ def check_writable(path: Path, suffixes: Sequence[str], what: str) -> Path:
     return path
 
 
-def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
+def write_atomically(path: Path, content: bytes | Callable[[Path], Any]) -> None:
     """Write a file under another name and rename it: the old one stays until the new is whole.
 
-    The other name has the number of the process, since several may write the same file at once.
+    The content is bytes, or a function that writes them to a path. The other name has the number
+    of the process, since several may write the same file at once.
     """
     draft = path.with_name(f"{path.name}.{os.getpid()}{DRAFT}")
     try:
-        write(draft)
+        if isinstance(content, bytes):
+            draft.write_bytes(content)
+        else:
+            content(draft)
         with draft.open("rb") as file:
             os.fsync(file.fileno())
         draft.replace(path)

@@ -41,11 +41,7 @@ _IDLE_POOLS: dict[tuple[int, int], list["WorkerPool"]] = {}  # by process, as fo
 
 
 class WorkerPool:
-    """Worker processes.
-
-    Args:
-        size: How many.
-    """
+    """A number of worker processes."""
 
     def __init__(self, size: int):
         self.size, self._lock = size, Lock()
@@ -135,7 +131,9 @@ def run_parts(parts: Sequence[Callable[[], T]], jobs: int) -> Iterator[T]:
     If joblib was set to another backend, such as a cluster, that backend runs them; threads are not
     used, since seeds belong to a process.
     """
-    if jobs > 1 and not _uses_processes() and not _uses_threads():
+    # Within its own workers joblib uses threads, that is, it stays in this process.
+    elsewhere = not (_uses_processes() or getattr(get_active_backend()[0], "uses_threads", False))
+    if jobs > 1 and elsewhere:
         yield from Parallel(n_jobs=jobs)(delayed(part)() for part in parts)
         return
     with worker_pool(jobs) as pool:
@@ -256,11 +254,4 @@ def _preload(module: str) -> None:
 
 def _uses_processes() -> bool:
     """Tell whether joblib would use processes of this machine."""
-    backend, _ = get_active_backend()
-    return type(backend).__name__ == "LokyBackend"
-
-
-def _uses_threads() -> bool:
-    """Tell whether joblib would stay in this process, as it does within its own workers."""
-    backend, _ = get_active_backend()
-    return bool(getattr(backend, "uses_threads", False))
+    return type(get_active_backend()[0]).__name__ == "LokyBackend"

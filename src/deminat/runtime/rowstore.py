@@ -9,7 +9,7 @@ import csv
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from operator import methodcaller
 from pathlib import Path
@@ -160,10 +160,8 @@ def read_csv(path: Path) -> list[Row]:
 
 def _parsed(text: str | None) -> int | float | bool | str | None:
     for number in (int, float):
-        try:
+        with suppress(ValueError):
             return number(text or "")
-        except ValueError:
-            pass
     return _BOOLEANS.get(text, text) if text else None
 
 
@@ -179,10 +177,7 @@ def _write_csv(path: Path, rows: Sequence[Row]) -> None:
 def _connected(uri: str, name: str) -> Iterator[sqlite3.Connection]:
     """Give a connection; errors of SQLite name the file."""
     try:
-        connection = sqlite3.connect(uri, uri=True, timeout=30)
-        try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=30)) as connection:
             yield connection
-        finally:
-            connection.close()
     except sqlite3.Error as error:
         raise DataError(f"cannot use {name}: {error}") from error
