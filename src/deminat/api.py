@@ -8,6 +8,7 @@ the columns as they were given, so that new rows may come in the same form.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -151,17 +152,14 @@ def compare(
     """
     request = Request(methods, preset, folds, seed, budget, n_jobs, progress, callbacks)
     options = RowOptions(groups, order, nan, max_rows, seed)
+    sides = (x, y) if given is None else (x, y, given)
     if given is None:
         samples: tuple[Sample, ...] = (as_sample(x, y, options, least=LEAST_PAIRS),)
     else:
         samples = as_samples_given(x, y, given, options, least=LEAST_PAIRS)
-    with (
-        open_checkpoint(checkpoint, samples, request) as store,
-        worker_pool(request.processes),
-    ):
+    with open_checkpoint(checkpoint, samples, request) as store, worker_pool(request.processes):
         run = _Run(request, store)
         found = run.plain(*samples) if given is None else run.given(*samples)
-    sides = (x, y) if given is None else (x, y, given)
     names = tuple(ColumnNames.of(side) for side in sides)
     results = [
         replace(result, model=None if parts is None else FittedModel(names, *parts))
@@ -201,8 +199,9 @@ class _Run:
             half = replace(self.request, progress=share, budget=budget and budget / 2)
             assess = Assessor(sample, seed, test=False)
             parts.append(replace(self, request=half)._estimates(sample, assess, name))
-        p_value = _p_value_given(pair, known, seed)
-        found: Found = []
+        p_value, found = None, []
+        with suppress(DataError):  # too few rows for the test, or a series, have an estimate still
+            p_value = conditional_test(pair, known.y, seed=seed).p_value
         for a, b in zip(*parts, strict=True):
             result = conditional_result(a.result, b.result, pair, p_value)
             result = _described(result, pair, seed, known)
@@ -211,13 +210,12 @@ class _Run:
 
     def _estimates(self, sample: Sample, assess: Assessor, part: str) -> list[Estimate]:
         """Return the estimates of all methods on one sample, in their order."""
-        request = self.request
-        estimators = [
-            estimator_for(method, request.preset, sample, request.seed)
-            for method in request.methods
-        ]
+        request, seed = self.request, self.request.seed
+        estimators = [estimator_for(m, request.preset, sample, seed) for m in request.methods]
         if sample.is_constant():
-            return [_of_constant(e, sample, request.seed) for e in estimators]
+            zeros, warnings = np.zeros(len(sample)), sample.warnings
+            results = [result_from_pointwise(zeros, e.name, warnings) for e in estimators]
+            return [Estimate(_described(result, sample, seed), ()) for result in results]
         if self.store is not None:
             for estimator in estimators:
                 check_packable(estimator)
@@ -232,8 +230,8 @@ class _Run:
             estimates = self._fit(members, sample, assess, progress, f"{part}-{i}")
             found.update(zip(places, estimates, strict=True))
         for i, estimator in enumerate(estimators):
-            seed = getattr(estimator, "seed", request.seed)
-            found[i] = replace(found[i], result=_described(found[i].result, sample, seed))
+            result = _described(found[i].result, sample, getattr(estimator, "seed", seed))
+            found[i] = replace(found[i], result=result)
         return [found[i] for i in range(len(estimators))]
 
     def _fit(
@@ -290,46 +288,24 @@ def _untrained(
     if isinstance(estimator, UntrainedEstimator) and not own:
         found = estimator.estimate_sample(sample)
     else:
-        found = Estimate(
-            estimator.measure(
-                sample, folds=request.folds, n_jobs=request.n_jobs, progress=progress
-            ),
-            None,
-        )
-    return replace(found, result=_ungrouped(found.result, sample))
-
-
-def _ungrouped(result: MIResult, sample: Sample) -> MIResult:
-    """Warn where a method assumes that dependent rows are independent."""
+        folds, n_jobs = request.folds, request.n_jobs
+        result = estimator.measure(sample, folds=folds, n_jobs=n_jobs, progress=progress)
+        found = Estimate(result, None)
     if sample.times is None and sample.labels is sample.copies:
-        return result
+        return found
     ignored = Caution(
         "ungrouped",
-        f"{result.method} assumes independent rows: it ignores groups and order",
+        f"{found.result.method} assumes independent rows: it ignores groups and order",
         "Use method='demi', or deminat.independence_test",
     )
-    return replace(result, warnings=(*result.warnings, ignored))
-
-
-def _of_constant(estimator: MIEstimator, sample: Sample, seed: int) -> Estimate:
-    """Return 0 nats, where one side is constant."""
-    result = result_from_pointwise(np.zeros(len(sample)), estimator.name, sample.warnings)
-    return Estimate(_described(result, sample, seed), ())
+    warnings = (*found.result.warnings, ignored)
+    return replace(found, result=replace(found.result, warnings=warnings))
 
 
 def _ensembles(*fits: tuple[Sample, Estimate]) -> tuple[FoldEnsemble, ...] | None:
     """Return the models that were fitted to samples, if all are known."""
-    models = [(raw, e.models) for raw, e in fits if e.models is not None]
-    if len(models) < len(fits):
-        return None
-    return tuple(FoldEnsemble.of(raw, members) for raw, members in models)
-
-
-def _p_value_given(pair: Sample, known: Sample, seed: int) -> float | None:
-    try:
-        return conditional_test(pair, known.y, seed=seed).p_value
-    except DataError:  # too few rows for the test, or a series, still have an estimate
-        return None
+    ensembles = [FoldEnsemble.of(raw, e.models) for raw, e in fits if e.models is not None]
+    return tuple(ensembles) if len(ensembles) == len(fits) else None
 
 
 def _described(

@@ -12,8 +12,8 @@ The tolerance for sampling noise and training error is part of the result. An es
 may still be wrong; one that fails is.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,15 +62,8 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold, in nats."""
-        return {
-            "law": self.law,
-            "change": self.change,
-            "found": self.found,
-            "low": None if np.isinf(self.low) else self.low,
-            "high": self.high,
-            "unit": "nats",
-            "passed": self.passed,
-        }
+        low = None if np.isinf(self.low) else self.low
+        return {**asdict(self), "low": low, "unit": "nats", "passed": self.passed}
 
 
 def check(
@@ -96,7 +89,7 @@ def check(
     """
     options = RowOptions(groups, order, nan, max_rows, seed)
     sample = as_sample(x, y, options, least=LEAST_PAIRS).without_constants()
-    changes = [_Change("", "", (sample.x, sample.y), _same), *_changes(sample, seed)]
+    changes = [_Change("", "", (sample.x, sample.y)), *_changes(sample, seed)]
     count = len(changes)
     sample_groups = None if sample.labels is sample.copies else sample.labels
     sample_order = order if sample.times is None else sample.times
@@ -127,73 +120,43 @@ def check(
 
 @dataclass(frozen=True)
 class _Change:
+    """Changed data, whose information is `times` that of the data, or less."""
+
     law: str
     words: str
     sides: Sides
-    limits: Callable[[MIResult, MIResult], tuple[float, float]]
-    keeps_rows: bool = True
+    times: int = 1
+    or_less: bool = False
+    keeps_rows: bool = True  # so that groups and order still hold
+
+    def limits(self, base: MIResult, found: MIResult) -> tuple[float, float]:
+        """Return the limits of the estimate of the changed data, in nats."""
+        noise = _SIGMAS * max(found.standard_error, base.standard_error if self.times else 0.0)
+        expected, share = self.times * base.mi, _FEWER if self.times > 1 else _SHARE
+        tolerance = max(max(1, self.times) * max(_LEAST, noise), share * abs(expected))
+        return -np.inf if self.or_less else expected - tolerance, expected + tolerance
 
 
 def _changes(sample: Sample, seed: int) -> Iterator[_Change]:
     """Yield the changed data of each law."""
     rng = np.random.default_rng([_TAG, seed])
     x, y = sample.x, sample.y
-    yield _Change(
-        "independence", "y permuted", (x, y[rng.permutation(len(y))]), _zero, keeps_rows=False
-    )
-    yield _Change("symmetry", "x and y exchanged", (y, x), _same)
+    permuted = x, y[rng.permutation(len(y))]
+    yield _Change("independence", "y permuted", permuted, times=0, keeps_rows=False)
+    yield _Change("symmetry", "x and y exchanged", (y, x))
     if x.ndim == y.ndim == 2:
-        mapped = "columns cubed and skewed"
-        yield _Change("invariance", mapped, (_cubed(x), _skewed(y)), _same)
-    noise = rng.standard_normal(y.shape) * y.std(axis=0)
-    yield _Change("data processing", "as much noise added to y", (x, y + noise), _no_larger)
+        u, v = ((a - a.mean(axis=0)) / a.std(axis=0) for a in (x, y))
+        mapped = u**3 + u, np.logaddexp(0, 2 * v)
+        yield _Change("invariance", "columns cubed and skewed", mapped)
+    noisy = x, y + rng.standard_normal(y.shape) * y.std(axis=0)
+    yield _Change("data processing", "as much noise added to y", noisy, or_less=True)
     for name, side in (("x", x), ("y", y)):
         if side.ndim == 2 and side.shape[1] > 1:
             half = side[:, : side.shape[1] // 2]
             sides = (half, y) if name == "x" else (x, half)
-            yield _Change("data processing", f"half of the columns of {name}", sides, _no_larger)
+            words = f"half of the columns of {name}"
+            yield _Change("data processing", words, sides, or_less=True)
     if sample.labels is None and sample.times is None and len(x) >= 2 * LEAST_PAIRS:
-        yield _Change("additivity", "rows concatenated two by two", _paired(x, y, rng), _twice)
-
-
-def _tolerance(base: MIResult, other: MIResult, share: float = _SHARE) -> float:
-    """Return how far two estimates may be apart, in nats."""
-    noise = _SIGMAS * max(base.standard_error, other.standard_error)
-    return max(_LEAST, noise, share * abs(base.mi))
-
-
-def _zero(base: MIResult, other: MIResult) -> tuple[float, float]:
-    tolerance = max(_LEAST, _SIGMAS * other.standard_error)
-    return -tolerance, tolerance
-
-
-def _same(base: MIResult, other: MIResult) -> tuple[float, float]:
-    tolerance = _tolerance(base, other)
-    return base.mi - tolerance, base.mi + tolerance
-
-
-def _no_larger(base: MIResult, other: MIResult) -> tuple[float, float]:
-    return -np.inf, base.mi + _tolerance(base, other)
-
-
-def _twice(base: MIResult, other: MIResult) -> tuple[float, float]:
-    tolerance = 2 * _tolerance(base, other, _FEWER)
-    return 2 * base.mi - tolerance, 2 * base.mi + tolerance
-
-
-def _cubed(a: Array) -> Array:
-    z = (a - a.mean(axis=0)) / a.std(axis=0)
-    return np.asarray(z**3 + z)
-
-
-def _skewed(a: Array) -> Array:
-    z = (a - a.mean(axis=0)) / a.std(axis=0)
-    return np.asarray(np.logaddexp(0, 2 * z))
-
-
-def _paired(x: Array, y: Array, rng: np.random.Generator) -> Sides:
-    """Return rows in pairs, their columns or channels side by side."""
-    half = len(x) // 2
-    rows = rng.permutation(len(x))
-    first, second = rows[:half], rows[half : 2 * half]
-    return tuple(np.concatenate([a[first], a[second]], axis=1) for a in (x, y))  # type: ignore[return-value]
+        first, second = np.split(rng.permutation(len(x))[: len(x) // 2 * 2], 2)
+        two_x, two_y = (np.concatenate([a[first], a[second]], axis=1) for a in (x, y))
+        yield _Change("additivity", "rows concatenated two by two", (two_x, two_y), times=2)

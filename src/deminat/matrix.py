@@ -31,7 +31,7 @@ from scipy.stats import false_discovery_control
 from .api import estimate
 from .data.arrays import as_rows
 from .data.files.columns import format_names
-from .data.sample import NanPolicy
+from .data.sample import NanPolicy, RowOptions
 from .errors import DataError
 from .estimators.registry import Preset
 from .results import Caution
@@ -67,11 +67,8 @@ class PairwiseResult:
             xs = list(dict.fromkeys([*xs, *ys]))
             ys = xs if len(pairs) == len(xs) * (len(xs) - 1) // 2 else ys
             pairs += [(y, x, found) for x, y, found in pairs if x in ys]
-        lines, columns = ({name: i for i, name in enumerate(side)} for side in (xs, ys))
-        square = np.full((len(xs), len(ys)), np.nan)
-        for x, y, found in pairs:
-            square[lines[x], columns[y]] = np.nan if found is None else found
-        return xs, ys, square
+        values = {(x, y): found for x, y, found in pairs}
+        return xs, ys, np.array([[values.get((x, y)) for y in ys] for x in xs], dtype=float)
 
     def significant(self, level: float = 0.05) -> pl.DataFrame:
         """Return the pairs whose adjusted p-value is at most `level`, the largest MI first."""
@@ -85,11 +82,11 @@ class _PairCell(Cell):
     not these values, identify the cell.
     """
 
-    __slots__ = ("columns", "options")
+    __slots__ = ("columns", "rows")
 
-    def __init__(self, entries: Cell, columns: list[Any], options: dict[str, Any]):
+    def __init__(self, entries: Cell, columns: tuple[Any, Any], rows: RowOptions):
         super().__init__(entries)
-        self.columns, self.options = columns, options
+        self.columns, self.rows = columns, rows
 
 
 def pairwise(
@@ -133,13 +130,13 @@ def pairwise(
     x = _usable(frame.drop(apart)) if x is None else x
     if folds is None:
         folds = 5 if len(frame) < _MANY_ROWS else 2
-    options = {
-        name: frame[value].to_native() if isinstance(value, str) else value
-        for name, value in (("groups", groups), ("order", order))
-        if value is not None
-    }
+    groups, order = (
+        frame[value].to_native() if isinstance(value, str) else value for value in (groups, order)
+    )
     shared: Cell = {"preset": preset, "folds": folds, "seed": seed, "nan": nan}
-    shared |= {name: _fingerprint(value) for name, value in options.items()}
+    labels = (("groups", groups), ("order", order))
+    shared |= {name: _fingerprint(value) for name, value in labels if value is not None}
+    options = RowOptions(groups, order, nan, None, seed)
     sweep = Sweep(_cells(frame, _pairs(x, y), shared, options), _estimated)
     with SqliteStore.in_memory() if store is None else SqliteStore.writing(store) as rows:
         found = run_sweep(sweep, rows, jobs=n_jobs, cluster=cluster, progress=progress)
@@ -192,7 +189,7 @@ def _pairs(x: Sequence[str], y: Sequence[str] | None) -> list[tuple[str, str]]:
 
 
 def _cells(
-    frame: nw.DataFrame[Any], pairs: list[tuple[str, str]], shared: Cell, options: dict[str, Any]
+    frame: nw.DataFrame[Any], pairs: list[tuple[str, str]], shared: Cell, rows: RowOptions
 ) -> list[Cell]:
     """Return a cell of each pair, with the entries `shared` by all."""
     names = dict.fromkeys(chain.from_iterable(pairs))
@@ -201,7 +198,7 @@ def _cells(
     for a, b in pairs:
         (x, of_x), (y, of_y) = columns[a], columns[b]
         entries = {"x": a, "y": b, "values": f"{of_x} {of_y}", **shared}
-        cells.append(_PairCell(entries, [x, y], options))
+        cells.append(_PairCell(entries, (x, y), rows))
     return cells
 
 
@@ -228,10 +225,10 @@ def _estimated(cell: Cell) -> list[Row]:
             *pair.columns,
             preset=pair["preset"],
             folds=pair["folds"],
-            seed=pair["seed"],
-            nan=pair["nan"],
-            groups=pair.options.get("groups"),
-            order=pair.options.get("order"),
+            seed=pair.rows.seed,
+            nan=pair.rows.nan,
+            groups=pair.rows.groups,
+            order=pair.rows.order,
         )
     except DataError as error:
         return [{**cell, **row, "error": str(error)}]
@@ -253,13 +250,12 @@ def _first_of_each(rows: list[Row]) -> tuple[Caution, ...]:
 
 def _adjusted(rows: list[Row]) -> pl.DataFrame:
     """Return a table with adjusted p-values."""
-    table = pl.DataFrame(
-        [{key: row[key] for key in _TABLE} for row in rows], infer_schema_length=None
-    )
+    values = [{key: row[key] for key in _TABLE} for row in rows]
+    table = pl.DataFrame(values, infer_schema_length=None)
     table = table.with_columns(pl.col(*_MEASURES).cast(pl.Float64))
-    tested = table["p_value"].is_not_null().to_numpy()
-    q_values = np.full(len(table), np.nan)
+    q_values = table["p_value"].to_numpy().copy()  # NaN of an untested pair
+    tested = ~np.isnan(q_values)
     if tested.any():
-        q_values[tested] = false_discovery_control(table["p_value"].drop_nulls().to_numpy())
+        q_values[tested] = false_discovery_control(q_values[tested])
     adjusted = pl.Series("q_value", q_values).fill_nan(None)
     return table.insert_column(table.columns.index("p_value") + 1, adjusted)

@@ -6,8 +6,7 @@ own information $I(x_j; y)$, and what is lost without it, $I(x; y) - I(x_{-j}; y
 redundant columns, none of which is missed; the second finds those that matter only together.
 """
 
-from collections.abc import Callable
-from functools import partial
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -23,12 +22,11 @@ from .estimators.registry import Preset, estimator_for
 
 __all__ = ["MISelector"]
 
-Part = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-
 _CLEAR = 2.0  # standard errors above 0
 _CLASSES = 20  # integers of at most so many values are classes
 
 
+@dataclass(eq=False, repr=False)
 class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Selects the columns that are most informative about y, alone or together with the others.
 
@@ -49,22 +47,13 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         errors_: (d,) the standard errors of the scores.
     """
 
-    def __init__(
-        self,
-        n_features_to_select: int = 10,
-        *,
-        discrete_target: bool | str = "auto",
-        preset: Preset = "quick",
-        folds: int = 2,
-        seed: int = 0,
-        n_jobs: int | None = None,
-    ):
-        self.n_features_to_select = n_features_to_select
-        self.discrete_target = discrete_target
-        self.preset = preset
-        self.folds = folds
-        self.seed = seed
-        self.n_jobs = n_jobs
+    n_features_to_select: int = 10
+    _: KW_ONLY
+    discrete_target: bool | str = "auto"
+    preset: Preset = "quick"
+    folds: int = 2
+    seed: int = 0
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803 (scikit-learn's name)
         """Estimate the score of each column.
@@ -79,15 +68,12 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             )
         x, y = validate_data(self, X, y, dtype=np.float64, y_numeric=False)
         target = _classes(y) if self._is_discrete(y) else np.asarray(y, dtype=np.float64)
-        d = x.shape[1]
-        only: list[Part] = [partial(np.take, indices=[j], axis=1) for j in range(d)]
-        without: list[Part] = [partial(np.delete, obj=j, axis=1) for j in range(d)]
+        d, every = x.shape[1], np.arange(x.shape[1])
+        without = (np.delete(every, j) for j in every if d > 1)
         measured = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._measure)(part, x, target)
-            for part in (*only, np.asarray, *(without if d > 1 else ()))
+            delayed(self._measure)(part, x, target) for part in (*every[:, None], every, *without)
         )
-        values = np.array([mi for mi, _ in measured])
-        pointwise = np.array([rows for _, rows in measured])
+        values, pointwise = (np.array(each) for each in zip(*measured, strict=True))
         self.alone_ = values[:d]
         self.lost_ = values[d] - values[d + 1 :] if d > 1 else self.alone_
         # The folds are the same, so most of the sampling noise cancels in the difference.
@@ -98,16 +84,16 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _measure(
-        self, part: Part, x: NDArray[np.float64], target: Any
+        self, part: NDArray[np.int64], x: NDArray[np.float64], target: Any
     ) -> tuple[float, NDArray[np.float64]]:
-        """Return the nats of some columns about the target, in all and row by row.
+        """Return the nats of the columns `part` about the target, in all and row by row.
 
         The columns are copied here, not by the caller: so each process holds one copy at a time.
         """
-        columns = part(x)
+        columns = np.take(x, part, axis=1)
         sample = as_sample(columns, target, least=LEAST_PAIRS).without_constants()
         if sample.is_constant():
-            return 0.0, np.zeros(len(columns))
+            return 0.0, np.zeros(len(x))
         estimator = estimator_for("demi", self.preset, sample, self.seed)
         result = estimator.measure(sample, folds=self.folds, n_jobs=1, progress=None)
         return result.mi, result.pointwise

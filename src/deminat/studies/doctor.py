@@ -23,18 +23,6 @@ _FAR = 5.0  # standard errors; a correct estimator is farther off once in a mill
 
 def examine(progress: Progress | None = None) -> dict[str, Any]:
     """Return facts about the installation; `self_test` is "passed" if the estimate is right."""
-    cuda = "CUDA is there, unused" if torch.cuda.is_available() else "no CUDA"
-    return {
-        "python": platform.python_version(),
-        **versions(_PACKAGES),
-        "device": f"cpu ({cuda}; deminat trains on the CPU)",
-        "threads": f"1 a process for training; {os.cpu_count()} cores: n_jobs may use them",
-        **_self_test(progress),
-    }
-
-
-def _self_test(progress: Progress | None) -> dict[str, str]:
-    """Estimate the information of correlated Gaussians; return the verdict and the estimate."""
     task = gaussian(1, 0.5)
     x, y = task.sample(1000, seed=0)
     estimator = Estimator(training=replace(AUTO, batch=128, steps=300))
@@ -43,7 +31,12 @@ def _self_test(progress: Progress | None) -> dict[str, str]:
     error = abs(result.mi - task.log_ratio(x, y).mean())
     passed = error < max(_FAR * result.standard_error, 0.05)
     seconds = time.perf_counter() - start
+    cuda = "CUDA is there, unused" if torch.cuda.is_available() else "no CUDA"
     return {
+        "python": platform.python_version(),
+        **versions(_PACKAGES),
+        "device": f"cpu ({cuda}; deminat trains on the CPU)",
+        "threads": f"1 a process for training; {os.cpu_count()} cores: n_jobs may use them",
         "self_test": "passed" if passed else "FAILED",
         "estimate": f"{result.mi:.3f} nats, the truth is {task.mi:.3f}, in {seconds:.1f} s",
     }
