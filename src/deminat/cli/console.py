@@ -57,14 +57,13 @@ def print_json(value: Any) -> None:
 def print_table(rows: list[dict[str, Any]]) -> None:
     """Print rows on stdout, in aligned columns."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    cells = [columns] + [[_cell(row.get(key, "")) for key in columns] for row in rows]
+    values = [[row.get(key, "") for key in columns] for row in rows]
+    cells = [columns] + [
+        [f"{v:.4g}" if isinstance(v, float) else str(v) for v in r] for r in values
+    ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         typer.echo("  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)))
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def print_results(results: list["MIResult"], unit: Unit, as_json: bool) -> None:

@@ -1,17 +1,21 @@
-"""`deminat estimate`: the mutual information of columns of a file, or of two files."""
+"""`deminat estimate`: the mutual information of columns of a file, or of two files.
+
+The mutual information is the mean log ratio of the rows, so each row has its own contribution,
+which --pointwise and --figure show.
+"""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import printable
 from ..estimators.registry import trains
 from . import options as opt
 from .app import app
 from .console import format_path, print_results, progress, say
-from .inputs import row_columns, scan_sides
-from .pointwise import Figure, Pointwise, check_paths, write_pointwise
+from .inputs import check_installed, row_columns, scan_sides
 from .saved_runs import command_line, resumable_run, save_finished
 
 if TYPE_CHECKING:
@@ -20,6 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["estimate"]
 
 _REPORTED = "preset", "categorical", "groups", "order"  # options that a report lists
+_MAX_COLUMNS = 20  # of x and y together that are written beside the contributions
+
+Pointwise = Annotated[
+    Path | None,
+    typer.Option(help="Write the nats that each row contributes to this .parquet or .csv file."),
+]
+Figure = Annotated[
+    Path | None, typer.Option(help="Draw the contribution of each row to this .png, .svg or .pdf.")
+]
 
 
 @app.command()
@@ -65,7 +78,7 @@ def estimate(
 
     deminat estimate cells.parquet --x raf --y mek --save run --resume
     """
-    check_paths(report, pointwise, figure)
+    _check_paths(report, pointwise, figure)
     methods = method or ["demi"]
     limit = "" if budget is None else f" within {budget:g} s"
     with (
@@ -101,9 +114,24 @@ def estimate(
     print_results(results, unit, as_json)
     if save is not None:
         save_finished(results[0], save)
-    write_pointwise(results, (x_side, y_side), pointwise, figure, unit)
+    _write_pointwise(results, (x_side, y_side), pointwise, figure, unit)
     if report is not None:
         _write_report(report, results, unit, context)
+
+
+def _check_paths(report: Path | None, pointwise: Path | None, figure: Path | None) -> None:
+    """Refuse output files that cannot be written, before the work starts."""
+    if report is not None:
+        from ..report import check_path
+
+        check_path(report)
+    from ..runtime.atomic import check_writable
+
+    if pointwise is not None:
+        check_writable(pointwise, (".parquet", ".csv"), "a table of rows")
+    if figure is not None:
+        check_writable(figure, (".png", ".svg", ".pdf"), "a figure")
+        check_installed("matplotlib", "a figure")
 
 
 def _workers(methods: list[str], jobs: int | None, folds: int) -> AbstractContextManager[None]:
@@ -131,3 +159,69 @@ def _write_report(
     about = About(source=" and ".join(files), options=options, command=command_line(context))
     save(path, render(results, about=about, unit=unit.value))
     say(f"wrote report: {format_path(path)}")
+
+
+def _write_pointwise(
+    results: list["MIResult"],
+    sides: tuple[Any, Any],
+    pointwise: Path | None,
+    figure: Path | None,
+    unit: opt.Unit,
+) -> None:
+    """Write the table and the figure of contributions, where a path is given."""
+    if pointwise is None and figure is None:
+        return
+    values = _values(sides, results[0].rows)
+    if pointwise is not None:
+        from ..report.pointwise import save, table
+
+        save(pointwise, table(results, values))
+        say(f"wrote pointwise table: {format_path(pointwise)}{_summary(results[0], unit)}")
+    if figure is not None:
+        _draw(figure, results[0], values)
+        say(f"wrote figure: {format_path(figure)}")
+
+
+def _summary(result: "MIResult", unit: opt.Unit) -> str:
+    """Return which rows contribute most, in words."""
+    if result.half is None:
+        return ""
+    from ..results import nats_to
+
+    (row, *_), (nats, *_) = result.top(1)
+    return (
+        f"; half of the information is in {result.half:.0%} of the rows, most in row {row}, "
+        f"counted from 0 ({nats_to(unit.value, nats):.3f} {unit.value})"
+    )
+
+
+def _values(sides: tuple[Any, Any], rows: Any) -> list[Any]:
+    """Return both sides of the rows; an empty list if they have too many columns."""
+    import numpy as np
+    import polars as pl
+
+    from ..data.files.columns import Columns
+    from ..data.source import take_rows, width
+
+    if sum(map(width, sides)) > _MAX_COLUMNS:
+        return []
+    values = [take_rows(side, rows) for side in sides]
+    for i, side in enumerate(sides):
+        if isinstance(side, Columns) and isinstance(values[i], np.ndarray):
+            values[i] = pl.DataFrame(values[i], schema=side.names)
+    return values
+
+
+def _draw(path: Path, result: "MIResult", values: list[Any]) -> None:
+    """Draw the contributions, in the plane of x and y if each is one number."""
+    from ..report.plots import save_information
+    from ..report.pointwise import table
+    from ..runtime.atomic import write_atomically
+
+    frame = table([result], values)
+    names = frame.columns[1:-1]
+    numeric = len(names) == 2 and all(frame[name].dtype.is_numeric() for name in names)
+    pair = (frame[names[0]].to_numpy(), frame[names[1]].to_numpy()) if numeric else None
+    labels = (printable(names[0]), printable(names[1])) if numeric else ("x", "y")
+    kind = path.suffix.lower().removeprefix(".")
+    write_atomically(path, lambda draft: save_information(draft, result, pair, labels, kind))

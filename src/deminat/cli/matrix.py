@@ -89,20 +89,15 @@ def matrix(
         print_json(result.table.to_dicts())
     else:
         print_table([_line(row) for row in result.table.sort("mi", descending=True).to_dicts()])
-    _say_warnings(result)
     _say_found(result, f"wrote {written} to {out}")
 
 
-def _say_warnings(result: "PairwiseResult") -> None:
-    """Explain each warning code of the table, in the words of the first pair that has it."""
+def _say_found(result: "PairwiseResult", written: str) -> None:
+    """Explain warnings, print the number of dependent pairs; exit with 2 if all pairs failed."""
     codes = [set(codes.split()) for codes in result.table["warnings"]]
     for caution in result.warnings:
         count = sum(caution.code in own for own in codes)
         say(f"warning for {count} of {len(codes)} pairs, quoted from the first: {caution}")
-
-
-def _say_found(result: "PairwiseResult", written: str) -> None:
-    """Print the number of dependent pairs and the first error; exit with 2 if all failed."""
     failed = result.table["error"].filter(result.table["error"] != "")
     found, count = len(result.significant(_LEVEL)), len(result.table) - len(failed)
     if len(failed):

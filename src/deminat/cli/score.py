@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["score"]
 
-_SUFFIXES = ".csv", ".parquet"
-
 
 @app.command()
 def score(
@@ -50,15 +48,16 @@ def score(
     if out is not None:
         from ..runtime.atomic import check_writable
 
-        check_writable(out, _SUFFIXES, "--out")
+        check_writable(out, (".csv", ".parquet"), "--out")
     with progress("scoring"):
         from ..data.source import take_rows
         from ..persistence.saved_run import load  # late: imports torch
 
         result = load(run)
         sources = result.model.sources if result.model else ()
-        if y_file is None:
-            x, y, given = _columns(sources, (x, y, given))
+        if y_file is None:  # the columns of the run, unless the options name others
+            stored = *(_joined(source.names) for source in sources), None, None, None
+            x, y, given = (a or b for a, b in zip((x, y, given), stored, strict=False))
         labels = categorical or [name for source in sources for name in source.categorical]
         sides = scan_sides(file, y_file, x, y, labels, given, scoring=True)
         rows = [
@@ -69,15 +68,6 @@ def score(
     _print(scores, as_json)
     if out is not None:
         _write(out, scores)
-
-
-def _columns(
-    sources: Sequence["ColumnNames"], options: Sequence[str | None]
-) -> tuple[str | None, str | None, str | None]:
-    """Return the columns of x, y and z: as the options say, else those of the run."""
-    stored = [*(_joined(source.names) for source in sources), None, None, None]
-    x, y, given = (option or names for option, names in zip(options, stored, strict=False))
-    return x, y, given
 
 
 def _joined(names: Sequence[str]) -> str | None:
@@ -119,9 +109,7 @@ def _write(path: Path, scores: "NDArray[np.float64]") -> None:
     """Write the log ratio of each row, in the order of the file."""
     import polars as pl
 
-    from ..runtime.atomic import write_atomically
+    from ..report.pointwise import save
 
-    frame = pl.DataFrame({"row": range(len(scores)), "log_ratio": scores}).fill_nan(None)
-    is_text = path.suffix.lower() == ".csv"
-    write_atomically(path, frame.write_csv if is_text else frame.write_parquet)
+    save(path, pl.DataFrame({"row": range(len(scores)), "log_ratio": scores}).fill_nan(None))
     say(f"wrote scores: {format_path(path)}")

@@ -15,18 +15,12 @@ import polars as pl
 
 from ..errors import DataError, printable
 from ..results import MIResult
-from ..runtime.atomic import check_writable, write_atomically
+from ..runtime.atomic import write_atomically
 
-__all__ = ["check_path", "save", "table"]
+__all__ = ["save", "table"]
 
 _COLUMNS = 20  # of x and y together; more are not written
-_SUFFIXES = (".parquet", ".csv")
 _FORMULA = r"^[=+\-@\t\r]"  # text that a spreadsheet would compute
-
-
-def check_path(path: Path) -> Path:
-    """Return the path of the table, or raise if nothing can be written there."""
-    return check_writable(path, _SUFFIXES, "a table of rows")
 
 
 def table(results: Sequence[MIResult], sides: Sequence[Any] = ()) -> pl.DataFrame:
@@ -52,9 +46,8 @@ def table(results: Sequence[MIResult], sides: Sequence[Any] = ()) -> pl.DataFram
 def save(path: Path, frame: pl.DataFrame) -> None:
     """Write the table; an existing file is replaced only when the new one is complete."""
     is_csv = path.suffix.lower() == ".csv"
-    write = _escaped(frame).write_csv if is_csv else frame.write_parquet
     try:
-        write_atomically(path, lambda draft: write(draft))
+        write_atomically(path, _escaped(frame).write_csv if is_csv else frame.write_parquet)
     except pl.exceptions.PolarsError as error:  # a full disk, among others
         raise DataError(f"cannot write {printable(path, 300)}: {printable(error, 200)}") from error
 
@@ -79,7 +72,6 @@ def _escaped(frame: pl.DataFrame) -> pl.DataFrame:
             raise DataError(f"two columns would be called {name!r}: write .parquet instead")
         values = column.alias("")
         if not values.dtype.is_numeric() and values.dtype != pl.Boolean:
-            values = values.cast(pl.String)
-            values = values.str.replace(f"({_FORMULA})", "'$1")
+            values = values.cast(pl.String).str.replace(f"({_FORMULA})", "'$1")
         columns[name] = values
     return pl.DataFrame(columns)
