@@ -5,12 +5,12 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from ..errors import DataError
-from ..persistence.folders import CHECKPOINT, FOLDS
+from ..persistence import CHECKPOINT, FOLDS
 from .console import format_path, interruptible, say
 
 if TYPE_CHECKING:
@@ -65,21 +65,17 @@ def command_line(context: typer.Context) -> str:
     """Return the running command, quoted for a shell, with the options the user gave."""
     arguments, options = [], []
     for parameter in context.command.params:
-        name = parameter.name or ""
-        source = context.get_parameter_source(name)
+        name, option = parameter.name or "", parameter.opts[0]
+        source, value = context.get_parameter_source(name), context.params.get(name)
         if source is None or source.name != "COMMANDLINE":
             continue
         if parameter.param_type_name == "argument":
-            arguments.append(str(context.params[name]))
+            arguments.append(str(value))
+        elif isinstance(value, bool):
+            options.append(option)
         else:
-            options += _words(parameter.opts[0], context.params[name])
+            values = value if isinstance(value, list | tuple) else [value]
+            options += [word for one in values for word in (option, str(one))]
     dashed = any(word.startswith("-") for word in arguments)
     words = [*options, "--", *arguments] if dashed else [*arguments, *options]
     return shlex.join(["deminat", context.info_name or "", *words])
-
-
-def _words(option: str, value: Any) -> list[str]:
-    if isinstance(value, bool):
-        return [option]
-    values = value if isinstance(value, list | tuple) else [value]
-    return [word for one in values for word in (option, str(one))]
