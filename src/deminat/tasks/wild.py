@@ -140,11 +140,12 @@ def _elliptical() -> dict[str, WildCase]:
         "student-5d-dof4": student(10_000, partial(correlated_student, 5, 1.5, 4)),
         "student-8d-dof5": student(10_000, partial(correlated_student, 8, 3.0, 5)),
         "student-10d-dof8": student(5_000, partial(correlated_student, 10, 2.0, 8)),
-        "t-copula-1d-dof2": copula(1_000, partial(t_copula, 1, 0.5, 2, "normal")),
-        "t-copula-2d-dof3": copula(5_000, partial(t_copula, 2, 1.0, 3, "uniform")),
-        "t-copula-5d-dof4": copula(10_000, partial(t_copula, 5, 1.5, 4, "normal")),
-        "t-copula-8d-dof5": copula(10_000, partial(t_copula, 8, 3.0, 5, "uniform")),
-        "t-copula-10d-dof8": copula(5_000, partial(t_copula, 10, 2.0, 8, "normal")),
+        # Ranks undo the margins, so that with the same numbers these would be the tasks above.
+        "t-copula-1d-dof3": copula(1_000, partial(t_copula, 1, 0.7, 3, "normal")),
+        "t-copula-3d-dof2": copula(5_000, partial(t_copula, 3, 1.2, 2, "uniform")),
+        "t-copula-4d-dof3": copula(10_000, partial(t_copula, 4, 2.0, 3, "normal")),
+        "t-copula-6d-dof6": copula(10_000, partial(t_copula, 6, 2.5, 6, "uniform")),
+        "t-copula-10d-dof5": copula(5_000, partial(t_copula, 10, 1.5, 5, "normal")),
     }
 
 
@@ -210,14 +211,14 @@ def _near_copies() -> dict[str, WildCase]:
         "copies-1d-8": same(5_000, partial(gaussian, 1, 8.0)),
         "copies-2d-10": same(10_000, partial(gaussian, 2, 10.0)),
         "copies-3d-6": same(5_000, partial(gaussian, 3, 6.0)),
-        "lognormal-1d-4": bent(2_000, partial(lognormal, partial(gaussian, 1, 4.0))),
-        "bimodal-1d-8": bent(
-            5_000, partial(_image, partial(gaussian, 1, 8.0), maps.bimodal_x, maps.bimodal_y)
+        "lognormal-1d-5": bent(2_000, partial(lognormal, partial(gaussian, 1, 5.0))),
+        "bimodal-1d-7": bent(
+            5_000, partial(_image, partial(gaussian, 1, 7.0), maps.bimodal_x, maps.bimodal_y)
         ),
-        "cube-uniform-2d-10": bent(
-            10_000, partial(_image, partial(gaussian, 2, 10.0), maps.cube, maps.normal_cdf)
+        "cube-uniform-2d-9": bent(
+            10_000, partial(_image, partial(gaussian, 2, 9.0), maps.cube, maps.normal_cdf)
         ),
-        "lognormal-3d-6": bent(5_000, partial(lognormal, partial(gaussian, 3, 6.0))),
+        "lognormal-3d-7": bent(5_000, partial(lognormal, partial(gaussian, 3, 7.0))),
     }
 
 
