@@ -35,7 +35,7 @@ SHORT = Estimator(training=replace(AUTO, batch=128, steps=300), baseline=None)  
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_its_name(method):
     estimator = estimator_for(method)
-    assert estimator.name.startswith(method)
+    assert estimator.name.startswith(method.partition("-")[0])
     assert estimator_for(method, "paper").name == estimator.name
 
 
@@ -121,7 +121,7 @@ def test_no_cap_by_the_batch():
 def test_presets_choose_critic_and_training():
     paper, auto = estimator_for("demi", "paper"), estimator_for("demi")
     assert (paper.critic, paper.training) == (MLPCritic, PAPER)
-    assert auto.training == AUTO
+    assert auto.network.training == AUTO
     assert estimator_for("infonce", "paper").training.negatives == 63
     assert estimator_for("gm", "paper").training.stopping is None
     images = as_sample(np.random.default_rng(0).normal(size=(30, 1, 6, 6)), np.ones((30, 2, 6, 6)))

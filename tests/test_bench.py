@@ -137,6 +137,8 @@ def test_what_narrows_to_nothing_is_explained(only, message):
 
 RULED = {"estimate": 10.0, "standard_error": 0.1, "truth": 10.0, "oracle": 10.0, "seconds": 9.0}
 RULED |= {"seed": 0, "preset": "auto", "task": "some", "jobs": 1}
+JUDGED = {"family": "some", "half": "choose", "source": "some", "n": 5_000, "oracle_error": 0.1}
+JUDGED |= {**RULED, "low": 9.9, "high": 10.1, "cpu": 5.0}
 ROWS = {
     "speed": ({"limit_ms": 0.8, "deminat_ms": 1.0, "plain_ms": 2.5}, {"deminat_ms": 5.0}),
     "infomax": (
@@ -145,7 +147,6 @@ ROWS = {
     ),
     "cells": ({"training": "mine", "limit_ms": 0.8, "cell_ms": 1.0}, {"cell_ms": 2.0}),
     "waiting": ({"sign": 0.5, "answer": 8.0, "load": 2.0}, {"answer": 20.0}),
-    "gaussian": ({"estimate": None, "seed": 0}, {"estimate": 1.0}),
     "cap": ({"estimate": 7.0, "batch": 16}, {"estimate": 2.0}),
     "alpha": ({"estimate": 2.0, "standard_error": 0.1, "seed": 0}, {"estimate": 3.0}),
     "independent": ({"estimate": 0.001}, {"estimate": 0.5}),
@@ -153,18 +154,14 @@ ROWS = {
     "highmi": (RULED, {"estimate": 5.0}),
     "mixed": ({**RULED, "case": "some"}, {"estimate": 9.9}),
     "conditional": ({**RULED, "case": "some"}, {"estimate": 9.9}),
+    "wild": (JUDGED, {"estimate": 9.0}),
+    "plasmode": (JUDGED, {"estimate": 8.0}),
     "trust": ({"case": "some", "n": 200, "runs": 500, "rejected": 25}, {"rejected": 80}),
 }
 
 
 def rows_of(name, **changed):
-    from deminat.studies.bench.accuracy import RELEASED
-
     row = {**ROWS[name][0], **changed}
-    if name == "gaussian":
-        return [
-            {**row, "truth": t, "estimate": changed.get("estimate", v)} for t, v in RELEASED.items()
-        ]
     if name == "cells":
         return [{**row, "at_once": n} for n in (1, 2)]
     if name == "alpha":
@@ -211,7 +208,8 @@ def test_the_steps_of_timed_cells_are_those_of_their_training():
         assert {rows for rows, _, _ in timed.layers[1:]} == {pairs}
     assert TIMED["longrun"].cell["steps"] == TIMED["longrun"].steps
     images = TIMED["consistency"]
-    assert _training(images.cell, images.cell["images"]).steps == images.steps
+    settings = _training(images.cell)
+    assert settings.epochs * (images.cell["images"] // settings.batch) == images.steps
 
 
 def test_the_layers_of_the_limit_of_flows_and_images_are_theirs():

@@ -1,6 +1,7 @@
 """A budget of seconds: an answer in any case, fewer steps, and a fair share for each training."""
 
 import itertools
+import re
 import time
 from dataclasses import replace
 from functools import partial
@@ -90,7 +91,8 @@ def test_without_time_the_copula_answers(pairs):
     result = estimate(*pairs, folds=2, budget=NO_TIME)
     # 400 pairs of 1 nat spread by 0.9: 4 standard errors, and what 200 rows miss.
     assert result.mi == pytest.approx(1, abs=4 * result.standard_error + 0.05)
-    assert result.recipe.startswith("Gaussian copula, 2 correlations")
+    assert "Gaussian copula, 2 correlations" in result.recipe
+    assert "network" not in result.recipe
 
 
 def test_much_time_changes_nothing(pairs):
@@ -257,7 +259,7 @@ def test_the_command_line_has_a_budget_and_reports_the_recipe(table):
     assert done.exit_code == 0
     assert len(done.stdout.splitlines()) == 1
     assert "demi" in done.stdout.lower()
-    assert "recipe: Gaussian copula, 1 correlation" in done.stderr
+    assert re.search("recipe: .*% Gaussian copula, 1 correlation", done.stderr)
     assert "recipe" not in done.stdout
 
 

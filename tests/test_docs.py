@@ -260,7 +260,7 @@ def test_recorded_outputs_are_whole(path):
 # Tables
 
 
-@pytest.mark.parametrize("name", ["bmi", "highmi", "checkpoints", "trust", "cap-verdict"])
+@pytest.mark.parametrize("name", ["bmi", "highmi", "trust", "cap-verdict"])
 def test_tables_are_made_of_the_rows(name, monkeypatch):
     monkeypatch.syspath_prepend(DOCS / "_ext")
     tables = pytest.importorskip("rows").TABLES

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from common import write_idx
 from deminat import KSG, MLPCritic
 from deminat.cli import app
+from deminat.data.transforms import Identity
 from deminat.errors import DataError, TrainingError
 from deminat.estimators.neural import Estimator
 from deminat.estimators.registry import estimator_for
@@ -41,6 +42,7 @@ from deminat.studies.paper.figures import (
     draw_consistency,
     draw_gaussian,
     draw_longrun,
+    draw_notebook,
     method_rank,
 )
 from deminat.studies.paper.gaussian import (
@@ -52,6 +54,7 @@ from deminat.studies.paper.gaussian import (
 )
 from deminat.studies.paper.infomax import InfoMaxStudy
 from deminat.studies.paper.longrun import LongRunStudy, longrun_tables, run_longrun
+from deminat.studies.paper.notebook import NotebookStudy, notebook_tables, run_notebook
 from deminat.studies.paper.tables import Table, latex, markdown, spread
 from deminat.training.callbacks import History
 
@@ -67,8 +70,8 @@ def test_the_gaussian_study_is_the_papers():
     figure = {(kind, d, 160_000) for kind in ("normal", "cubic") for d in (20, 50, 100)}
     assert figure <= tables
     assert {c["draw"] for c in cells} == set(range(10))
-    assert {c["truth"] for c in cells if c["d"] == 20} == {2, 6, 10, 14, 18, 22, 26, 30}
-    assert {c["truth"] for c in cells if c["d"] > 20} == {10, 20, 30, 40, 50, 60}
+    assert {c["truth"] for c in cells if c["d"] == 20} == {2, 5, 10, 15, 20, 30}
+    assert {c["truth"] for c in cells if c["d"] > 20} == {2, 10, 20, 30, 40, 60}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +79,9 @@ def test_the_gaussian_study_is_the_papers():
     [
         ("demi(0.5)", ["demi", "ccmi", "smile(tau=1)", "smile(tau=5)", "smile(tau=inf)"]),
         ("demi(0.25)", ["demi(alpha=0.25)"]),
+        ("smile(all pairs)", [f"smile(tau={tau}, all pairs)" for tau in (1, 5, "inf")]),
         ("mine", ["mine"]),
+        ("dv", ["dv"]),
         ("mine(rate=0.001)", ["mine(rate=0.001)"]),
         ("gaussian", ["gaussian"]),
     ],
@@ -133,15 +138,21 @@ def test_rows_of_both_precisions_are_imported(tmp_path):
 
 
 def test_the_settings_are_those_of_the_paper():
-    for training, batch, negatives, epochs in [
-        ("demi", 32, 1, 10),  # 32 joint and 32 unpaired examples; 20 epochs of half the pairs
-        ("mine", 64, 1, 20),
-        ("infonce", 64, 63, 20),
+    halved: tuple[float, ...] = (0.3, 0.65)
+    for training, negatives, halve_at in [
+        ("demi", 1, halved),
+        ("smile", 1, halved),
+        ("mine", 1, halved),
+        ("smile-all-pairs", 63, ()),  # as its authors train it
+        ("dv", 63, ()),
+        ("infonce", 63, ()),
     ]:
         estimator = estimator_for(training, "paper")
         settings = estimator.training
-        assert (settings.batch, settings.negatives, settings.epochs) == (batch, negatives, epochs)
-        assert (settings.learning_rate, settings.halve_at) == (5e-4, (0.3, 0.65))
+        assert (settings.batch, settings.negatives, settings.epochs) == (64, negatives, 20)
+        assert settings.in_batch
+        assert (settings.learning_rate, settings.halve_at) == (5e-4, halve_at)
+        assert estimator.scaling is Identity
         assert settings.stopping is None is settings.clip is settings.average
         assert not settings.cosine
         assert settings.weight_decay == 0
@@ -150,6 +161,20 @@ def test_the_settings_are_those_of_the_paper():
     sizes = [tuple(w.shape) for w in MLPCritic((20,), (20,)).parameters() if w.ndim == 2]
     assert sizes == [(256, 40), (256, 256), (1, 256)]
     assert HELD_OUT == 10_240
+
+
+def test_the_notebook_reports_the_loss_of_its_last_epoch():
+    cells = NotebookStudy(reps=1, scale=0.004).cells()
+    for variant in ("notebook", "drawn"):
+        (cell,) = filter_cells(cells, [f"variant={variant}", "truth=5"])
+        (row,) = run_notebook(cell)
+        assert cell.items() <= row.items()
+        assert 0.1 < row["loss"] / (0.693 * 10) < 1  # a sum over the ten steps of an epoch
+        assert (row["printed"], row["released"]) == (261.7, 4.576)
+    loss, estimates = notebook_tables([row])
+    assert loss.lines[0] == ("printed", ("261.7",))
+    assert estimates.lines[0] == ("released checkpoint", ("4.576",))
+    assert len(draw_notebook([row]).axes) == 2
 
 
 def test_every_method_has_its_colour():
@@ -161,7 +186,7 @@ def test_every_method_has_its_colour():
 
 
 def test_long_runs_read_fresh_pairs_before_each_step():
-    (cell,) = LongRunStudy(truths=(2.0,), d=2, batch=32, steps=60, every=5).cells()
+    (cell,) = LongRunStudy(truths=(2.0,), d=2, batch=32, steps=60, every=5, layers=(2,)).cells()
     rows = run_longrun(cell)
     assert [row["method"] for row in rows] == [
         *("demi", "smile(tau=1)", "smile(tau=5)", "smile(tau=inf)")
@@ -175,7 +200,7 @@ def test_long_runs_read_fresh_pairs_before_each_step():
 
 
 def test_a_long_run_finds_what_there_is():
-    (cell,) = LongRunStudy(truths=(1.0,), d=2, batch=16, steps=1_500).cells()
+    (cell,) = LongRunStudy(truths=(1.0,), d=2, batch=16, steps=1_500, layers=(3,)).cells()
     demi = run_longrun(cell)[0]
     assert np.mean(demi["estimate"][-60:]) == pytest.approx(1.0, abs=0.15)
 
@@ -387,12 +412,12 @@ def test_the_sides_of_each_consistency_test():
     assert sorted(x[:, 1, 0, 0]) == sorted(images[:, 0, 0])
 
 
-def test_epochs_are_of_64_examples():
-    cells = ConsistencyStudy(epochs=5).cells()
-    cross_entropy = _training(filter_cells(cells, ["training=demi*"])[0], images=6_400)
-    assert cross_entropy.steps * 2 * cross_entropy.batch == 5 * 6_400
-    contrastive = _training(filter_cells(cells, ["training=infonce"])[0], images=6_400)
-    assert (contrastive.batch, contrastive.negatives, contrastive.epochs) == (64, 63, 5)
+def test_an_epoch_is_a_pass_over_the_images():
+    cells = ConsistencyStudy(epochs=5, contrast=3).cells()
+    for training, negatives in (("demi*", 1), ("infonce", 3)):
+        settings = _training(filter_cells(cells, [f"training={training}"])[0])
+        assert (settings.batch, settings.epochs, settings.negatives) == (64, 5, negatives)
+        assert settings.halve_at == ()
 
 
 def test_rows_of_other_settings_are_not_shown_together():
@@ -619,7 +644,7 @@ def cells_at(folder):
 
 
 def test_curves_are_written_point_by_point(tmp_path):
-    cells = LongRunStudy(truths=(2.0,), d=2, steps=20, every=5).cells()
+    cells = LongRunStudy(truths=(2.0,), d=2, steps=20, every=5, layers=(2,)).cells()
     run_paper("longrun", EXPERIMENTS["longrun"], Sweep(cells, run_longrun), tmp_path)
     frame = pl.read_csv(tmp_path / "longrun.csv")
     assert len(frame) == 4 * 4

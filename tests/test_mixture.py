@@ -226,8 +226,8 @@ def test_refit_keeps_the_view_and_the_number_of_components():
     assert whole.view is part.view
     assert whole.components == part.components == 4
     assert not np.allclose(whole.means, part.means)
-    repeated = mixture_on(part.view, x, y, 4)
-    np.testing.assert_array_equal(whole.means, repeated.means)
+    rows = x[1_000:], y[1_000:]
+    assert whole.conditional_likelihood(*rows) > part.conditional_likelihood(*rows)
 
 
 def test_a_refit_that_fails_leaves_what_there_was():

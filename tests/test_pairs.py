@@ -123,6 +123,29 @@ def test_no_batch_pairs_rows_of_one_label(labels, alpha, seed):
         assert not (labels[batch.partners] == labels[batch.anchors][:, None]).any()
 
 
+@many
+@given(labels_of_two_kinds_or_more(), st.sampled_from([None, 0.3]), SEEDS)
+def test_partners_from_the_batch_never_share_a_label(labels, alpha, seed):
+    settings = {"labels": labels, "alpha": alpha, "in_batch": True}
+    for batch in islice(batches(len(labels), 4, 1, generator(seed), **settings), 5):
+        assert not (labels[batch.partners] == labels[batch.anchors][:, None]).any()
+
+
+@many
+@given(sizes(), SEEDS)
+def test_partners_from_the_batch_are_the_next_rows_of_it(size, seed):
+    n, k = size
+    for batch in islice(batches(n, k + 1, k, generator(seed), in_batch=True), 5):
+        rows = batch.joint.tolist()
+        following = [[rows[(i + j) % len(rows)] for j in range(1, k + 1)] for i in range(len(rows))]
+        assert batch.partners.tolist() == following
+
+
+def test_a_batch_has_fewer_partners_than_rows():
+    with pytest.raises(DataError, match="4 rows of a batch have 3 partners"):
+        next(batches(10, 4, 4, generator(), in_batch=True))
+
+
 def test_every_epoch_is_fresh():
     first, second = islice(batches(200, 200, 1, generator()), 2)
     assert not torch.equal(first.joint, second.joint)

@@ -19,7 +19,6 @@ from sphinx.util.docutils import SphinxDirective
 
 from deminat.runtime.rowstore import Row, read_csv
 from deminat.studies.bench import BENCHES
-from deminat.studies.bench.accuracy import RELEASED
 from deminat.studies.bench.runner import grouped
 from deminat.studies.paper.claims import claims
 from deminat.studies.paper.experiments import EXPERIMENTS, read_rows
@@ -139,29 +138,6 @@ def _highmi() -> str:
     return grid(head, lines)
 
 
-def _checkpoints() -> str:
-    rows = read("gaussian")
-    seeds = sorted({r["seed"] for r in rows})
-    lines = []
-    for truth, released in RELEASED.items():
-        own = {r["seed"]: r["estimate"] for r in rows if r["truth"] == truth}
-        values = list(own.values())
-        error = np.std(values, ddof=1) / np.sqrt(len(values))
-        first = np.mean([own[s] for s in seeds[:2]])
-        mean = f"{np.mean(values):.3f} ({error:.2f})"
-        each = [f"{own[s]:.3f}" for s in seeds]
-        lines.append([f"{truth:g}", f"{released:.3f}", *each, f"{first:.3f}", mean])
-    names = [f"seed {s}" for s in seeds]
-    head = [
-        "true MI (nats)",
-        "released checkpoint",
-        *names,
-        "mean of the first two",
-        "mean of all (s.e.)",
-    ]
-    return grid(head, lines)
-
-
 def _trust() -> str:
     """Return the verdict on promises whose rows are complete, and which are not."""
     rows, bench = read("trust"), BENCHES["trust"]
@@ -207,13 +183,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "bmi-bands": _bmi_bands,
     "bmi-tasks": _bmi_tasks,
     "highmi": _highmi,
-    "checkpoints": _checkpoints,
     "trust": _trust,
     "paper-claims": _claims,
     **{
         f"{name}-verdict": lambda name=name: _verdict(name)
         for name in (
-            *("bmi", "highmi", "gaussian", "cap", "alpha", "independent", "speed", "cells"),
+            *("bmi", "highmi", "cap", "alpha", "independent", "speed", "cells"),
             *("mixed", "conditional", "waiting", "infomax"),
         )
     },

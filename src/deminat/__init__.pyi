@@ -8,6 +8,7 @@ from .critics.baselines import choose_baseline as choose_baseline
 from .critics.networks import ConvCritic as ConvCritic
 from .critics.networks import MLPCritic as MLPCritic
 from .critics.networks import SeparableCritic as SeparableCritic
+from .data.transforms import Identity as Identity
 from .data.transforms import RankToNormal as RankToNormal
 from .data.transforms import Robust as Robust
 from .data.transforms import Standardize as Standardize
@@ -26,6 +27,7 @@ from .matrix import PairwiseResult as PairwiseResult
 from .matrix import pairwise as pairwise
 from .objectives import CCMI as CCMI
 from .objectives import DEMI as DEMI
+from .objectives import DV as DV
 from .objectives import JSD as JSD
 from .objectives import MINE as MINE
 from .objectives import NWJ as NWJ

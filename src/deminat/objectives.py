@@ -12,8 +12,13 @@ x), and an objective is a `loss` to train by with an `estimate` to read off:
 | CCMI        | cross-entropy                        | mean f(joint) - log mean exp f(product)  |
 | SMILE(tau)  | cross-entropy                        | the same, f(product) clipped to +-tau    |
 | MINE        | minus its estimate, unbiased gradient | mean f(joint) - log mean exp f(product) |
+| DV          | minus its estimate                   | mean f(joint) - log mean exp f(product)  |
 | NWJ         | minus its estimate                   | 1 + mean f(joint) - mean exp f(product)  |
 | InfoNCE     | minus its estimate                   | log softmax over k + 1, at most log(k+1) |
+
+Three things are called MINE. The method of that name divides its gradient by a moving average:
+`MINE`. Public code of SMILE's authors leaves the average out: `DV`. The text of the DEMI paper
+calls SMILE without a clip so: `SMILE(math.inf)`, which is trained by cross-entropy.
 
 Objectives that share the cross-entropy share its training: see `trains_as`. With
 $Z = E_{product}[e^f]$, DEMI = CCMI + log Z. The two differ by how far the classifier is from
@@ -45,6 +50,7 @@ from torch.nn.functional import softplus
 __all__ = [
     "CCMI",
     "DEMI",
+    "DV",
     "JSD",
     "MINE",
     "NWJ",
@@ -98,6 +104,14 @@ class Objective(Protocol):
     def sampled_prior(self) -> float | None:
         """Probability by which training examples are drawn as joint; `None` weighs instead."""
         return None
+
+    @property
+    def trains_on_all_pairs(self) -> bool:
+        """Whether its authors train it on all pairs of a batch, at a constant rate.
+
+        The preset `paper` does so. The default recipe trains every objective on all pairs.
+        """
+        return False
 
     def ceiling(self, k: int) -> float:
         """Return the largest estimate possible with k unpaired partners, in nats."""
@@ -206,9 +220,12 @@ class SMILE(_CrossEntropy):
 
     Args:
         tau: Scores of unpaired pairs are clipped to $[-\tau, \tau]$; `math.inf` does not clip.
+        all_pairs: Whether the preset `paper` trains it as its authors do, on all pairs of a batch
+            at a constant rate, or reads it off the training of DEMI.
     """
 
     tau: float = 5.0
+    all_pairs: bool = False
 
     def __post_init__(self) -> None:
         if not self.tau > 0:
@@ -217,7 +234,12 @@ class SMILE(_CrossEntropy):
     @property
     def name(self) -> str:
         """`smile`, with its tau."""
-        return f"smile(tau={self.tau:g})"
+        return f"smile(tau={self.tau:g}{', all pairs' if self.all_pairs else ''})"
+
+    @property
+    def trains_on_all_pairs(self) -> bool:
+        """Whether it was asked for."""
+        return self.all_pairs
 
     def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
         """Return the mutual information in nats."""
@@ -296,6 +318,23 @@ class MINE(Objective):
 
 
 @dataclass(frozen=True)
+class DV(Objective):
+    """The Donsker-Varadhan bound, trained on itself; the gradient of a batch is biased."""
+
+    name: ClassVar[str] = "dv"
+    normalised: ClassVar[bool] = False
+    trains_on_all_pairs: ClassVar[bool] = True
+
+    def loss(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return minus the bound."""
+        return -donsker_varadhan(joint, product)
+
+    def estimate(self, joint: Tensor, product: Tensor) -> Tensor:
+        """Return the lower bound of mutual information, in nats."""
+        return donsker_varadhan(joint, product)
+
+
+@dataclass(frozen=True)
 class NWJ(Objective):
     """The bound of Nguyen, Wainwright and Jordan, shifted so that its optimum is f itself."""
 
@@ -316,6 +355,7 @@ class InfoNCE(Objective):
 
     name: ClassVar[str] = "infonce"
     normalised: ClassVar[bool] = False  # the bound does not change if a function of x is added to f
+    trains_on_all_pairs: ClassVar[bool] = True
 
     def ceiling(self, k: int) -> float:
         """Return log(k + 1)."""

@@ -23,6 +23,7 @@ from .estimators.registry import Preset, estimator_for
 __all__ = ["MISelector"]
 
 _CLEAR = 2.0  # standard errors above 0
+_HIDDEN = 6.5  # nats that n rows may hide, times n: see `inference/interval.py`
 _CLASSES = 20  # integers of at most so many values are classes
 
 
@@ -32,7 +33,7 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         n_features_to_select: How many columns to select at most. A column must score above two
-            standard errors, except that the best one is always selected.
+            standard errors and 6.5 / n nats, except that the best one is always selected.
         discrete_target: Whether y are classes; `"auto"` treats text, booleans, and integers of at
             most 20 values as classes.
         preset: As of `deminat.estimate`.
@@ -45,6 +46,7 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         lost_: (d,) nats that are lost without it.
         scores_: (d,) the larger of both.
         errors_: (d,) the standard errors of the scores.
+        least_: (d,) what a score must exceed.
     """
 
     n_features_to_select: int = 10
@@ -81,6 +83,7 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.scores_: NDArray[np.float64] = np.maximum(self.alone_, self.lost_)
         of_larger = np.where((self.alone_ >= self.lost_)[:, None], pointwise[:d], differences)
         self.errors_ = of_larger.std(axis=1) / np.sqrt(len(x))
+        self.least_ = np.maximum(_CLEAR * self.errors_, _HIDDEN / len(x))
         return self
 
     def _measure(
@@ -107,7 +110,7 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         best = np.argsort(-self.scores_, kind="stable")[: self.n_features_to_select]
         selected = np.zeros(len(self.scores_), dtype=bool)
-        selected[best[self.scores_[best] > _CLEAR * self.errors_[best]]] = True
+        selected[best[self.scores_[best] > self.least_[best]]] = True
         selected[best[0]] = True
         return selected
 

@@ -34,7 +34,9 @@ Only = Annotated[
     list[str] | None,
     Option(help="Run only cells that match, such as d=20, training='demi*'. Repeatable."),
 ]
-Reps = Annotated[int | None, Option(min=1, help="Repetitions of each cell (gaussian: 10, else 1).")]
+Reps = Annotated[
+    int | None, Option(min=1, help="Repetitions of each cell (notebook, gaussian: 10, else 1).")
+]
 Scale = Annotated[
     float | None, Option(help="Share of the pairs, steps or images to use, up to 1 (default 1).")
 ]
@@ -43,6 +45,24 @@ Precision = Annotated[
     Option(help="Precision of training: float32 (default), or bfloat16 where that is faster."),
 ]
 Epochs = Annotated[int | None, Option(min=1, help="Epochs of training (default 100).")]
+
+
+@paper.command()
+def notebook(
+    out: Out = _OUT,
+    only: Only = None,
+    reps: Reps = None,
+    scale: Scale = None,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+    as_json: Json = False,
+) -> None:
+    """Train as the authors' notebook does, beside its losses and the released checkpoints.
+
+    deminat paper notebook --only variant=notebook --reps 2
+    """
+    sweep = _experiment("notebook").sweep(only or [], reps=reps, scale=scale)
+    _run("notebook", sweep, out, as_json, jobs or -1, cluster)
 
 
 @paper.command()

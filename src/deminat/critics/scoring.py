@@ -16,6 +16,7 @@ __all__ = [
     "is_separable",
     "joint_scores",
     "product_scores",
+    "score_table",
     "split_table",
 ]
 
@@ -76,6 +77,25 @@ def all_pairs(critic: nn.Module, x: Inputs, y: Inputs) -> tuple[Tensor, Tensor]:
         rows = torch.arange(n)
         table = _scored(critic, x[rows.repeat_interleave(n)], y[rows.repeat(n)]).view(n, n)
     return split_table(table)
+
+
+@torch.no_grad()
+def score_table(critic: nn.Module, x: Features, y: Features) -> Tensor:
+    """Return the scores (m, k) of each of m rows of x with each of k rows of y."""
+    if is_separable(critic):
+        left, right = critic.left(_as_accepted(critic, x)), critic.right(_as_accepted(critic, y))
+        return left @ right.T
+    if isinstance(critic, ClosedForm):
+        left, right = (a.baseline.float().view(len(a), critic.components, -1) for a in (x, y))
+        return torch.einsum("mcr,kcr->mkc", left, right).logsumexp(dim=2)
+    rows, k = torch.arange(len(x)), len(y)
+    tiles = torch.split(rows, max(1, _ROWS_AT_ONCE // k))
+    everything = torch.arange(k)
+    scores = [
+        _scored(critic, x[some.repeat_interleave(k)], y[everything.repeat(len(some))])
+        for some in tiles
+    ]
+    return torch.cat(scores).view(len(x), k)
 
 
 def split_table(table: Tensor) -> tuple[Tensor, Tensor]:

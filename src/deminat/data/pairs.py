@@ -50,7 +50,9 @@ def partners(n: int, k: int, generator: torch.Generator, labels: Tensor | None =
     order = torch.randperm(n, generator=generator)
     shifted = torch.empty(n, k, dtype=torch.int64)
     shifted[order] = _shifts(order, k, generator)
-    return shifted if labels is None else _redraw_same_labels(shifted, labels, generator)
+    if labels is None:
+        return shifted
+    return _redraw_same_labels(shifted, torch.arange(n), labels, generator)
 
 
 def batches(
@@ -61,6 +63,7 @@ def batches(
     *,
     labels: Tensor | None = None,
     alpha: float | None = None,
+    in_batch: bool = False,
 ) -> Iterator[Batch]:
     """Yield batches without end, each epoch in a new order with new partners.
 
@@ -73,6 +76,9 @@ def batches(
         alpha: If given, draw for each of 2 `size` examples whether it is a joint pair, with
             probability alpha, or an unpaired one: the paper's z. Otherwise every row is used as
             both, and the loss has the weights.
+        in_batch: Whether the partners of a row are those next to it in its batch, as in the
+            authors' code; otherwise they come from all rows. One with the row's label is replaced
+            by any other row.
     """
     if k is None and alpha is not None:
         raise ValueError("alpha needs explicit partners: set k")
@@ -80,17 +86,17 @@ def batches(
     size = min(size, n)
     while True:
         order = torch.randperm(n, generator=generator)
-        others = None if k is None else partners(n, k, generator, labels)
+        others = None if k is None or in_batch else partners(n, k, generator, labels)
         for start in range(0, n - size + 1, size):
             rows = order[start : start + size]
-            if others is None:
+            if k is None:
                 rows = rows if labels is None else _one_per_label(rows, labels)
                 if len(rows) > 1:
                     yield Batch(rows, rows, None)
-            else:
-                unpaired = others[rows]
-                batch = Batch(rows, rows, unpaired)
-                yield batch if alpha is None else _draw_z(rows, unpaired, alpha, generator)
+                continue
+            unpaired = _next(rows, k, labels, generator) if others is None else others[rows]
+            batch = Batch(rows, rows, unpaired)
+            yield batch if alpha is None else _draw_z(rows, unpaired, alpha, generator)
 
 
 def _check_labels(labels: Tensor | None) -> None:
@@ -107,15 +113,28 @@ def _shifts(order: Tensor, k: int, generator: torch.Generator) -> Tensor:
     return torch.stack([order.roll(-d) for d in distances], dim=1)
 
 
-def _redraw_same_labels(others: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
-    """Return partners (n, k), redrawn from other labels where one has the label of its row."""
+def _next(rows: Tensor, k: int, labels: Tensor | None, generator: torch.Generator) -> Tensor:
+    """Return (b, k): for each of `rows` the k rows that come next among them."""
+    if not 1 <= k < len(rows):
+        raise DataError(f"{len(rows)} rows of a batch have {len(rows) - 1} partners, not {k}")
+    others = torch.stack([rows.roll(-distance) for distance in range(1, k + 1)], dim=1)
+    return others if labels is None else _redraw_same_labels(others, rows, labels, generator)
+
+
+def _redraw_same_labels(
+    others: Tensor, rows: Tensor, labels: Tensor, generator: torch.Generator
+) -> Tensor:
+    """Return partners (b, k) of rows (b,), redrawn where one has the label of its row."""
+    place, column = (labels[others] == labels[rows][:, None]).nonzero(as_tuple=True)
+    if len(place) == 0:
+        return others
     _, codes, counts = torch.unique(labels, return_inverse=True, return_counts=True)
-    row, column = (labels[others] == labels[:, None]).nonzero(as_tuple=True)
-    by_label, width = codes.argsort(stable=True), counts[codes[row]]
-    first = (counts.cumsum(0) - counts)[codes[row]]
-    uniform = torch.rand(len(row), generator=generator, dtype=torch.float64)
+    own = codes[rows[place]]
+    by_label, width = codes.argsort(stable=True), counts[own]
+    first = (counts.cumsum(0) - counts)[own]
+    uniform = torch.rand(len(place), generator=generator, dtype=torch.float64)
     drawn = (uniform * (len(labels) - width)).long()
-    others[row, column] = by_label[drawn + width * (drawn >= first)]  # skip the own label
+    others[place, column] = by_label[drawn + width * (drawn >= first)]  # skip the own label
     return others
 
 

@@ -22,7 +22,7 @@ from ..training.callbacks import History
 from ..training.config import Training
 from ..training.early_stopping import EarlyStopping
 from .crossfit import CrossFit, CrossFitOptions, cross_fit
-from .fitted import FittedScorer, PairScorer
+from .fitted import PairScorer, Scorer
 from .scores import Scores, held_out_loss, result_from_pointwise
 
 __all__ = [
@@ -91,7 +91,7 @@ class TrainedEstimator(_Estimator):
     scaling: type[Transform]
     training: Training
     seed: int
-    scorer_: FittedScorer
+    scorer_: Scorer
     history_: History
 
     def fit(self, x: Any, y: Any) -> Self:

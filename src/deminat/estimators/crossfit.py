@@ -31,7 +31,7 @@ from ..runtime.pool import run_parts
 from ..runtime.process import one_thread
 from ..runtime.progress import Progress, part_progress
 from ..training.callbacks import Callback, History, Recorder, listen, training_diagnostics
-from .fitted import FittedScorer, Tables
+from .fitted import Scorer, Tables
 from .scores import Scores
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Fold:
     training_mean: float
     baseline_mean: float
     history: History
-    model: FittedScorer
+    model: Scorer
 
 
 class FoldStore(Protocol):
@@ -112,7 +112,7 @@ class CrossFit:
     training_means: tuple[float, ...]
     baseline_means: tuple[float, ...]
     tables: tuple[Tables, ...]
-    models: tuple[FittedScorer, ...] = ()
+    models: tuple[Scorer, ...] = ()
 
     @property
     def optimism(self) -> float:

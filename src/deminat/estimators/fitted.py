@@ -39,7 +39,16 @@ from ..runtime.process import one_thread
 from .scaling import Scales
 from .scores import Scores
 
-__all__ = ["ColumnNames", "FittedModel", "FittedScorer", "FoldEnsemble", "PairScorer", "Tables"]
+__all__ = [
+    "ColumnNames",
+    "FittedModel",
+    "FittedScorer",
+    "FoldEnsemble",
+    "PairScorer",
+    "PooledScorer",
+    "Scorer",
+    "Tables",
+]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -54,6 +63,18 @@ class PairScorer(Protocol):
 
     def joint(self, sample: Sample) -> Array:
         """Return the log ratio (n,) of the pairs of a sample, in nats."""
+
+
+class Scorer(PairScorer, Protocol):
+    """What is left of a trained estimator: it scores unpaired rows too."""
+
+    def scores(self, sample: Sample, k: int, seed: int) -> Scores:
+        """Return the scores of the pairs of a sample and of k unpaired partners of each."""
+        ...
+
+    def tables(self, sample: Sample, seed: int) -> Tables:
+        """Return the scores of pairs of independent rows, each x of a pair with each y."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -96,6 +117,43 @@ class FittedScorer:
                 found.append(joint_scores(self.critic, x[left.flatten()], y[right.flatten()]))
         scores = torch.cat(found) if rows.size else torch.empty(0)
         return scores.double().numpy().reshape(*rows.shape, PAIR_SIZE) - self.offset
+
+
+@dataclass(frozen=True)
+class PooledScorer:
+    """A weighted mean of the ratios of experts.
+
+    Args:
+        experts: Score pairs.
+        log_weights: (m,) of the experts.
+        log_nothing: Log weight of a ratio of 1: x and y are independent.
+    """
+
+    experts: tuple[FittedScorer, ...]
+    log_weights: Array
+    log_nothing: float
+
+    def joint(self, sample: Sample) -> Array:
+        """Return the log ratio (n,) of the pairs of a sample, in nats."""
+        return self._pooled([e.joint(sample) for e in self.experts], np.zeros(len(sample)))
+
+    def scores(self, sample: Sample, k: int, seed: int) -> Scores:
+        """Return the scores of the pairs of a sample and of k unpaired partners of each."""
+        each, n = [e.scores(sample, k, seed) for e in self.experts], len(sample)
+        product = np.zeros((n, min(k, n - 1)))
+        return Scores(
+            self._pooled([s.joint for s in each], np.zeros(n)),
+            self._pooled([s.product for s in each], product),
+        )
+
+    def tables(self, sample: Sample, seed: int) -> Tables:
+        """Return the scores of pairs of independent rows, each x of a pair with each y."""
+        shape = *row_pairs(sample, seed).shape, PAIR_SIZE
+        return self._pooled([e.tables(sample, seed) for e in self.experts], np.zeros(shape))
+
+    def _pooled(self, each: Sequence[Array], nothing: Array) -> Array:
+        weighted = [w + scores for w, scores in zip(self.log_weights, each, strict=True)]
+        return np.asarray(np.logaddexp.reduce([*weighted, nothing + self.log_nothing], axis=0))
 
 
 @dataclass(frozen=True)

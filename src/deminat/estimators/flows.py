@@ -14,7 +14,7 @@ what they tell about each other would have to go through others.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from sklearn.utils.validation import check_is_fitted
@@ -128,7 +128,7 @@ class GM(TrainedEstimator):
     @property
     def flows_(self) -> nn.Module:
         """The trained flows."""
-        return self.scorer_.critic
+        return cast(FittedScorer, self.scorer_).critic
 
     def estimate(self, x: Any, y: Any) -> MIResult:
         """Return the mutual information of pairs, which should be new to the fit."""
@@ -143,7 +143,8 @@ class GM(TrainedEstimator):
         """Return the mean log likelihood of pairs, for model selection."""
         check_is_fitted(self)
         with one_thread():
-            return -_loss_of(*_tensors(self.scorer_.scales, as_sample(x, y, least=1)))(self.flows_)
+            scales = cast(FittedScorer, self.scorer_).scales
+            return -_loss_of(*_tensors(scales, as_sample(x, y, least=1)))(self.flows_)
 
     def reading(self, fit: CrossFit, sample: Sample) -> MIResult:
         """Return the mean log ratio of cross-fitted scores."""

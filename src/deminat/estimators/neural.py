@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from sklearn.utils.validation import check_is_fitted
@@ -102,12 +102,17 @@ class Estimator(TrainedEstimator):
     @property
     def critic_(self) -> nn.Module:
         """The trained critic."""
-        return self.scorer_.critic
+        return self.fitted_.critic
 
     @property
     def scales_(self) -> Scales:
         """The fitted maps."""
-        return self.scorer_.scales
+        return self.fitted_.scales
+
+    @property
+    def fitted_(self) -> FittedScorer:
+        """The critic with the maps of its inputs."""
+        return cast(FittedScorer, self.scorer_)
 
     def estimate(self, x: Any, y: Any) -> MIResult:
         """Return the mutual information of pairs, which should be new to the fit."""

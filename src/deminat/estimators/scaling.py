@@ -24,12 +24,14 @@ class Scales:
         x_map: Map of x.
         y_map: Map of y.
         baseline: A log ratio in closed form.
+        precise: Whether features are float64 in any case.
     """
 
     schema: Schema
     x_map: Transform
     y_map: Transform
     baseline: Baseline | None = None
+    precise: bool = False
 
     @classmethod
     def fit(
@@ -49,7 +51,8 @@ class Scales:
         if baseline is not None:
             known = baseline.left(sample.x), baseline.right(sample.y)
             # At high information the factors nearly cancel, and then float32 is too coarse.
-            dtype = torch.float32 if baseline.informative else torch.float64
+            precise = self.precise or not baseline.informative
+            dtype = torch.float64 if precise else torch.float32
         x, y, left, right = (torch.from_numpy(a).to(dtype) for a in (*seen, *known))
         return Features(x, left), Features(y, right)
 

@@ -136,6 +136,7 @@ class TrainingPlan:
             torch.Generator().manual_seed(self.seed),
             labels=pairs.labels,
             alpha=alpha,
+            in_batch=self.training.in_batch,
         )
         return train(
             critic,

@@ -26,7 +26,7 @@ from ..data.splits import others, shares
 from ..data.transforms import RankToNormal
 from ..data.units import effective_rows, row_pairs
 from ..estimators.fitted import Tables
-from ..estimators.recipes import Quick
+from ..estimators.recipes import small_network
 from ..objectives import DEMI
 from ..runtime.process import one_thread
 
@@ -90,7 +90,7 @@ def _parts(sample: Sample, seed: int) -> Iterator[SequentialPart]:
 def _factors(known: Sample, part: Sample, seed: int) -> tuple[Array, Array]:
     """Return the factors of a part by a critic that was trained on the parts before it."""
     if effective_rows(known) >= _FEW:
-        fitted = Quick().neural(DEMI(), known, seed).fit_sample(known)
+        fitted = small_network(DEMI(), known, seed).fit_sample(known)
         left, right = fitted.factors(known.take(np.arange(_FEW)))
         if not _is_zero(left @ right.T):
             return fitted.factors(part)

@@ -24,14 +24,13 @@ from torch import nn
 
 from .. import records
 from ..critics import composed
-from ..critics.baselines import Additive, ColumnBasis, Frames, GaussianCopula, Mixture
-from ..critics.baselines.mixture import View
+from ..critics.baselines.experts import SAVED
 from ..critics.networks import ConvCritic, CriticFactory, MLPCritic, SeparableCritic, build_critic
 from ..data import transforms
 from ..data.schema import Schema
 from ..errors import DataError, printable
 from ..estimators.crossfit import Fold
-from ..estimators.fitted import ColumnNames, FittedModel, FittedScorer, FoldEnsemble
+from ..estimators.fitted import ColumnNames, FittedModel, FittedScorer, FoldEnsemble, PooledScorer
 from ..estimators.flows import FlowRatio
 from ..estimators.gaussian import Gaussian
 from ..estimators.ksg import KSG
@@ -56,8 +55,8 @@ _DIGITS = 32  # of an array's sha256 that are its name
 _RECORDS: tuple[type[Any], ...] = (
     *(transforms.Identity, transforms.Linear, transforms.Norms, transforms.RankToNormal),
     *(transforms.Robust, transforms.SmoothRanks, transforms.Standardize, transforms.Views),
-    *(Additive, ColumnBasis, Frames, GaussianCopula, Mixture, View),
-    *(Scales, Schema, FittedScorer, ColumnNames, FoldEnsemble, FittedModel),
+    *SAVED,
+    *(Scales, Schema, FittedScorer, PooledScorer, ColumnNames, FoldEnsemble, FittedModel),
     *(Caution, Fold, History, Scores),
     *(records.CalibrationBin, records.Diagnostics, records.LearningCurve, records.Stage),
     *(records.RunDescription, records.SideDescription),

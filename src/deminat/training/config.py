@@ -10,20 +10,22 @@ __all__ = ["AUTO", "PAPER", "Training"]
 
 @dataclass(frozen=True)
 class Training:
-    """How to train; the defaults are the paper's, with the learning rates of its code.
+    """How to train; the defaults are those of the notebook that the paper's authors released.
 
-    The paper's mini-batch of 64 examples holds 32 joint and 32 unpaired pairs, and its 20 epochs
-    over as many examples as there are pairs are 10 passes over the pairs.
+    A step has 64 joint pairs and the same rows with each y moved on by one. The text of the paper
+    differs in three points: a constant rate, `halve_at=()`; partners from all training rows,
+    `in_batch=False`; and labels that are drawn, `DEMI(draw=True)`.
 
     Args:
         batch: Joint pairs a step.
         negatives: Unpaired partners for each; one less than `batch` takes all others of the
             batch. `None` does so where the critic is separable, and otherwise takes 4.
+        in_batch: Whether partners are the next rows of the batch, or any training rows.
         epochs: Passes over the training pairs.
         steps: Number of steps, instead of `epochs`.
         learning_rate: Of Adam, at its highest.
-        halve_at: Shares of the training after which the rate is halved: 6 and 13 epochs of 20
-            in the authors' code, though not in the paper's text; `()` keeps it constant.
+        halve_at: Shares of the training after which the rate is halved, 6 and 13 epochs of 20;
+            `()` keeps it constant.
         cosine: Warm up over 50 steps, then let the rate fall to 0 along a cosine.
         weight_decay: Decoupled, as in AdamW.
         clip: Largest norm of the gradient; `None` does not clip.
@@ -31,9 +33,10 @@ class Training:
         stopping: Early stopping; `None` trains to the end.
     """
 
-    batch: int = 32
+    batch: int = 64
     negatives: int | None = 1
-    epochs: int = 10
+    in_batch: bool = True
+    epochs: int = 20
     steps: int | None = None
     learning_rate: float = 5e-4
     halve_at: tuple[float, ...] = (0.3, 0.65)
@@ -55,6 +58,7 @@ PAPER = Training()
 AUTO = Training(
     batch=256,
     negatives=None,
+    in_batch=False,
     steps=1500,
     learning_rate=8e-3,
     halve_at=(),

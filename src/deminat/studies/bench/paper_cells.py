@@ -61,13 +61,13 @@ def _on_noise(cell: Cell) -> list[Row]:
 
 _ALL_PAIRS = mlp_layers(64 * 64, 64)
 TIMED = {
-    "demi(0.5)": _gaussian("demi(0.5)", 16_000, 5_000, mlp_layers(64)),
+    "demi(0.5)": _gaussian("demi(0.5)", 16_000, 5_000, mlp_layers(128)),
     "mine": _gaussian("mine", 8_000, 2_500, mlp_layers(128)),
     "infonce": _gaussian("infonce", 3_200, 1_000, _ALL_PAIRS, truth=2.0),
     "gm": _gaussian("gm", 3_200, 1_000, _flows(64)),
     "longrun": _Timed(
         run_longrun,
-        {"truth": 10.0, "d": _DIM, "batch": 64, "steps": 500, "every": 20},
+        {"truth": 10.0, "d": _DIM, "batch": 64, "steps": 500, "every": 20, "layers": 2},
         500,
         _ALL_PAIRS,
     ),
@@ -76,7 +76,7 @@ TIMED = {
         {"test": "monotonicity", "t": 28, "training": "demi(0.5)", "epochs": 10}
         | {"contrast": 1, "images": 1_280},
         200,
-        [(64, 64 * 14 * 14, 1024), (64, 1024, 1)],
+        [(128, 64 * 14 * 14, 1024), (128, 1024, 1)],
     ),
 }
 

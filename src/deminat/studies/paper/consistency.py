@@ -72,7 +72,7 @@ class ConsistencyStudy:
     Args:
         rows: Values of t.
         trainings: Names of trainings.
-        epochs: Of 64 joint and unpaired examples a batch; for InfoNCE, of 64 pairs a batch.
+        epochs: Passes over the training images, 64 a step.
         contrast: Unpaired partners a pair for InfoNCE, whose estimates are at most log(k + 1).
         precision: Of matrix products in training: `float32`, or `bfloat16` with sums in float32.
         images: Number of training images, the first ones; test images in proportion.
@@ -131,7 +131,7 @@ def run_on_images(cell: Cell, train_images: Images, test_images: Images) -> list
         objectives[0],
         critic=ConvCritic,
         scaling=Identity,
-        training=_training(cell, len(train[0])),
+        training=_training(cell),
         baseline=None,
         seed=cell["draw"],
         correct=False,
@@ -196,12 +196,10 @@ def _top(images: Images, t: int) -> Images:
     return top
 
 
-def _training(cell: Cell, images: int) -> Training:
-    """Return the training of the paper: epochs of as many examples as there are images."""
-    plain = replace(PAPER, halve_at=())
-    if cell["training"] == "infonce":
-        return replace(plain, batch=64, negatives=cell["contrast"], epochs=cell["epochs"])
-    return replace(plain, steps=max(1, cell["epochs"] * images // 64))  # half are joint
+def _training(cell: Cell) -> Training:
+    """Return the training of the paper, at a constant rate."""
+    negatives, epochs = cell["contrast"], cell["epochs"]
+    return replace(PAPER, halve_at=(), negatives=negatives, epochs=epochs)
 
 
 def consistency_setting(row: Cell) -> str:

@@ -19,10 +19,18 @@ from .consistency import (
     ratios,
     run_consistency,
 )
-from .figures import draw_consistency, draw_gaussian, draw_infomax, draw_longrun, method_rank
+from .figures import (
+    draw_consistency,
+    draw_gaussian,
+    draw_infomax,
+    draw_longrun,
+    draw_notebook,
+    method_rank,
+)
 from .gaussian import GaussianStudy, gaussian_tables, run_gaussian
 from .infomax import InfoMaxStudy, infomax_setting, infomax_tables, run_infomax, with_names
 from .longrun import LongRunStudy, longrun_setting, longrun_tables, run_longrun
+from .notebook import NotebookStudy, notebook_tables, run_notebook
 from .tables import Table, latex, markdown
 
 if TYPE_CHECKING:
@@ -197,6 +205,13 @@ def _sort_key(row: Row) -> tuple[Any, ...]:
 
 
 EXPERIMENTS = {
+    "notebook": Experiment(
+        NotebookStudy(),
+        run_notebook,
+        notebook_tables,
+        draw_notebook,
+        lambda row: f"{row['n']:,} training pairs",
+    ),
     "gaussian": Experiment(
         GaussianStudy(), run_gaussian, gaussian_tables, draw_gaussian, needs=("matplotlib", "zuko")
     ),

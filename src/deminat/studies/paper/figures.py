@@ -20,6 +20,7 @@ __all__ = [
     "draw_gaussian",
     "draw_infomax",
     "draw_longrun",
+    "draw_notebook",
     "method_rank",
 ]
 
@@ -34,8 +35,12 @@ COLOURS = {  # of every method, in the order in which they are shown
     "smile(tau=1)": "tab:orange",
     "smile(tau=5)": "tab:red",
     "smile(tau=inf)": "firebrick",
+    "smile(tau=1, all pairs)": "moccasin",
+    "smile(tau=5, all pairs)": "lightsalmon",
+    "smile(tau=inf, all pairs)": "rosybrown",
     "mine": "tab:green",
     "mine(rate=0.001)": "limegreen",
+    "dv": "darkgreen",
     "infonce": "tab:purple",
     "ccmi": "tab:brown",
     "gm": "tab:pink",
@@ -152,6 +157,29 @@ def _lines(
         ax.errorbar(
             list(points), means, bars, fmt=f".{style}", label=method, color=colour, capsize=2
         )
+
+
+def draw_notebook(rows: Sequence[Row]) -> "Figure":
+    """Draw loss and estimate of each variant beside the values of the authors."""
+    figure, ((losses, errors),) = _panels(1, 2)
+    released = sorted({(r["truth"], r["truth"] - r["released"]) for r in rows})
+    for variant in dict.fromkeys(r["variant"] for r in rows):
+        own = [r for r in rows if r["variant"] == variant]
+        for ax, values in (
+            (losses, [r["loss"] / r["printed"] for r in own]),
+            (errors, [r["error"] for r in own]),
+        ):
+            ax.plot([r["truth"] for r in own], values, ".", label=variant, alpha=0.7)
+    losses.axhline(1, color="black", linewidth=0.8)
+    losses.set_ylabel("loss of the last epoch / printed loss")
+    errors.plot(*zip(*released, strict=True), "kx", label="released checkpoint")
+    errors.axhline(0, color="black", linewidth=0.8)
+    errors.set_ylabel("truth - estimate (nats)")
+    for ax in (losses, errors):
+        ax.set_xlabel("true information (nats)")
+        ax.grid(alpha=0.3)
+    errors.legend()
+    return figure
 
 
 def draw_longrun(rows: Sequence[Row]) -> "Figure":

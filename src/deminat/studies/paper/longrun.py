@@ -2,7 +2,8 @@
 
 A critic is trained by cross-entropy on 64 new pairs a step, all others of the batch as unpaired
 partners, for 100,000 steps. DEMI and SMILE share that loss, so one training gives all four curves.
-Each batch is evaluated before it trains the critic, which has never seen its pairs.
+Each batch is evaluated before it trains the critic, which has never seen its pairs. The public code
+has three hidden layers, the text two.
 
 References:
     Liao et al. (2020), appendix B. Song and Ermon (2020), section 6.1.
@@ -34,6 +35,7 @@ from .tables import Table, spread
 __all__ = ["LongRunStudy", "longrun_setting", "longrun_tables", "run_longrun"]
 
 _OBJECTIVES: tuple[Objective, ...] = (DEMI(), SMILE(1.0), SMILE(5.0), SMILE(math.inf))
+_UNITS = 256
 _CHUNK = 64  # batches that are drawn at once
 
 
@@ -47,6 +49,7 @@ class LongRunStudy:
         batch: Pairs a step.
         steps: Steps of a run.
         every: Steps between two points of a curve.
+        layers: Numbers of hidden layers of 256 units.
         reps: Runs of each.
         scale: Share of the steps to run, for a quick run.
     """
@@ -56,6 +59,7 @@ class LongRunStudy:
     batch: int = 64
     steps: int = 100_000
     every: int = 20
+    layers: tuple[int, ...] = (3, 2)
     reps: int = 1
     scale: float = 1.0
 
@@ -69,9 +73,11 @@ class LongRunStudy:
                 "batch": self.batch,
                 "steps": steps,
                 "every": self.every,
+                "layers": layers,
                 "draw": draw,
             }
             for draw in range(self.reps)
+            for layers in self.layers
             for truth in self.truths
         ]
 
@@ -95,7 +101,7 @@ def _curves(cell: Cell) -> tuple[list[int], list[list[float]]]:
     settings = Training(batch=cell["batch"], steps=cell["steps"], halve_at=())
     with one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell["draw"])
-        critic = MLPCritic((cell["d"],), (cell["d"],))
+        critic = MLPCritic((cell["d"],), (cell["d"],), hidden=(_UNITS,) * cell["layers"])
 
         def evaluated_loss(pairs: tuple[Tensor, Tensor]) -> Tensor:
             joint, product = all_pairs(critic, *pairs)
@@ -127,7 +133,8 @@ def _fresh(cell: Cell) -> Iterator[tuple[Tensor, Tensor]]:
 def longrun_setting(row: Cell) -> str:
     """Return what curves must share to be compared."""
     points = f"{row['steps']:,} steps, evaluated every {row['every']}"
-    return f"{row['d']} + {row['d']} columns, {row['batch']} pairs a step, {points}"
+    layers = f"{row['layers']} hidden layers"
+    return f"{row['d']} + {row['d']} columns, {row['batch']} pairs a step, {layers}, {points}"
 
 
 def longrun_tables(rows: Sequence[Row]) -> list[Table]:

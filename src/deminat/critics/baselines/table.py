@@ -1,0 +1,211 @@
+r"""A table of cells as a baseline: how often each cell of x meets each cell of y.
+
+A side with few distinct rows, such as labels, has a cell for each of them. A single column with
+many values is cut into cells of equal mass by its ranks; a value that is frequent has a cell of its
+own, so that zeros stay apart from small numbers. With counts $c_{ij}$, margins $a_i$ and $b_j$ of
+n rows, the log ratio of a cell is
+
+$$ f_{ij} = \log \frac{n c_{ij} + \kappa a_i b_j / n}{a_i b_j (1 + \kappa / n)} , $$
+
+where $\kappa$ rows of independent pairs are added, as many as held-out rows like best. Counts of
+cells of columns may be smoothed by a Gaussian of some cells' width, after which the table is scaled
+back to its margins. So the exponential of f has mean 1 in every row and every column of the table:
+it is normalised by construction. Edges, ridges, atoms and rounded values, which no smooth critic
+has, are no difficulty here. Two columns at most: cells of more columns would be nearly empty.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
+
+from ...data.transforms import Array
+from .base import Frames
+
+__all__ = ["Cells", "Table"]
+
+_MOST = 256  # distinct rows of a side that may each have a cell
+_REPEATED = 2  # rows for each cell, at least, on average
+_SIZES = 8, 16, 32, 64  # cells of a column, without smoothing
+_FINE = 128  # cells of a column that are smoothed
+_WIDTHS = 0.7, 1.5, 3.0, 6.0  # of the smoothing, in cells
+_FREQUENT = 0.04  # share of the rows that makes a value frequent
+_SHRINK = 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0  # rows that are added, times n
+_SCALINGS = 20  # of rows and columns, back to the margins
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells of one side.
+
+    Args:
+        values: (k, d) distinct rows, sorted; or (k, 1) distinct values of a column.
+        cells: (k,) the cell of each.
+        count: How many cells there are.
+        exact: Whether each distinct row has a cell of its own; others then belong to none.
+    """
+
+    values: Array
+    cells: NDArray[np.int64]
+    count: int
+    exact: bool
+
+    @classmethod
+    def of_values(cls, a: Array) -> Self | None:
+        """Return a cell for each distinct row of a (n, d); None if there are too many."""
+        values = np.unique(a, axis=0)
+        if len(values) > min(_MOST, len(a) // _REPEATED):
+            return None
+        return cls(values, np.arange(len(values)), len(values), exact=True)
+
+    @classmethod
+    def of_ranks(cls, a: Array, count: int) -> Self | None:
+        """Return cells of equal mass of a column (n, 1); None of several columns."""
+        if a.shape[1] != 1:
+            return None
+        values, counts = np.unique(a[:, 0], return_counts=True)
+        middle = (np.cumsum(counts) - counts / 2) / len(a)
+        _, cells = np.unique(np.floor(count * middle), return_inverse=True)
+        return cls(values[:, None], cells, int(cells.max()) + 1, exact=False)
+
+    def __call__(self, a: Array) -> NDArray[np.int64]:
+        """Return the cell (m,) of rows a (m, d); `count` for a row that has none."""
+        if self.values.shape[1] == 1:
+            place = np.searchsorted(self.values[:, 0], a[:, 0]).clip(max=len(self.values) - 1)
+        else:
+            place = _places(self.values, a)
+        cells = self.cells[place]
+        unknown = (self.values[place] != a).any(axis=1) & self.exact
+        return np.where(unknown, self.count, cells)
+
+
+def _places(values: Array, a: Array) -> NDArray[np.int64]:
+    """Return the place (m,) of rows a (m, d) among sorted distinct rows (k, d), or any place."""
+    _, first, inverse = np.unique(
+        np.vstack([values, a]), axis=0, return_index=True, return_inverse=True
+    )
+    place = first[inverse.ravel()[len(values) :]]
+    return np.where(place < len(values), place, 0)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The log ratio of a table.
+
+    Args:
+        x_cells: Of x.
+        y_cells: Of y.
+        ratios: (kx + 1, ky + 1) log ratios; the last row and column, of unknown values, are 0.
+        width: Of the smoothing, in cells; 0 without.
+        shrink: Independent rows that were added, times n.
+    """
+
+    x_cells: Cells
+    y_cells: Cells
+    ratios: Array
+    width: float = 0.0
+    shrink: float = 0.0
+
+    @classmethod
+    def candidates(cls, x: Array, y: Array, x_held: Array, y_held: Array) -> "Iterator[Table]":
+        """Yield tables of several sizes and widths, each with the best number of added rows."""
+        for x_cells, y_cells, width in _choices(x, y):
+            counts = _counts(x_cells, y_cells, x, y, width)
+            tables = [cls(x_cells, y_cells, _ratios(counts, s), width, s) for s in _SHRINK]
+            scores = [float(table.score(x_held, y_held).mean()) for table in tables]
+            yield tables[int(np.argmax(scores))]
+
+    def refit(self, x: Array, y: Array) -> Self:
+        """Return a table with the same cells for other pairs."""
+        counts = _counts(self.x_cells, self.y_cells, x, y, self.width)
+        return replace(self, ratios=_ratios(counts, self.shrink))
+
+    def score(self, x: Array, y: Array) -> Array:
+        """Return the log ratio (m,) of pairs."""
+        return np.asarray(self.ratios[self.x_cells(x), self.y_cells(y)])
+
+    @property
+    def components(self) -> int:
+        """One: a row of the table is picked by an inner product."""
+        return 1
+
+    @property
+    def frames(self) -> Frames:
+        """The columns as they are."""
+        return Frames()
+
+    @property
+    def informative(self) -> bool:
+        """Whether a network can improve it."""
+        return True
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        smooth = f", smoothed over {self.width:g}" if self.width else ""
+        return f"table of {self.x_cells.count} x {self.y_cells.count} cells{smooth}"
+
+    def left(self, x: Array) -> Array:
+        """Return left factors (m, kx + 1): 1 at the cell of x."""
+        return np.asarray(np.eye(self.x_cells.count + 1)[self.x_cells(x)])
+
+    def right(self, y: Array) -> Array:
+        """Return right factors (m, kx + 1): the column of the table of y."""
+        return np.asarray(self.ratios.T[self.y_cells(y)])
+
+
+def _choices(x: Array, y: Array) -> Iterator[tuple[Cells, Cells, float]]:
+    """Yield cells of both sides, and the width of the smoothing.
+
+    A column of few values has cells of both kinds: labels have no order, counts have one.
+    """
+    exact_x, exact_y = Cells.of_values(x), Cells.of_values(y)
+    if exact_x is not None and exact_y is not None:
+        yield exact_x, exact_y, 0.0
+    for size, width in [*((size, 0.0) for size in _SIZES), *((_FINE, w) for w in _WIDTHS)]:
+        ranked_x, ranked_y = Cells.of_ranks(x, size), Cells.of_ranks(y, size)
+        for of_x, of_y in ((ranked_x, ranked_y), (exact_x, ranked_y), (ranked_x, exact_y)):
+            if of_x is not None and of_y is not None:
+                yield of_x, of_y, width
+
+
+def _counts(x_cells: Cells, y_cells: Cells, x: Array, y: Array, width: float) -> Array:
+    """Return how many pairs are in each cell (kx, ky), smoothed along columns with ranks."""
+    shape = x_cells.count + 1, y_cells.count + 1
+    counts = np.zeros(shape)
+    np.add.at(counts, (x_cells(x), y_cells(y)), 1.0)
+    counts = counts[:-1, :-1]
+    if width == 0:
+        return counts
+    margins = counts.sum(axis=1), counts.sum(axis=0)
+    for axis, cells in enumerate((x_cells, y_cells)):
+        # A frequent value is unlike its neighbours: it is neither smoothed nor smoothed into.
+        smooth = ~(margins[axis] > _FREQUENT * counts.sum()) & (not cells.exact)
+        if smooth.any():
+            some = np.compress(smooth, counts, axis=axis)
+            some = gaussian_filter1d(some, width, axis=axis, mode="reflect")
+            counts = counts.copy()
+            counts[smooth if axis == 0 else (slice(None), smooth)] = some
+    return _scaled(counts, *margins)
+
+
+def _scaled(counts: Array, of_x: Array, of_y: Array) -> Array:
+    """Return counts with the given sums of rows and of columns."""
+    for _ in range(_SCALINGS):
+        counts = counts * (of_x / np.maximum(counts.sum(axis=1), 1e-300))[:, None]
+        counts = counts * (of_y / np.maximum(counts.sum(axis=0), 1e-300))
+    return np.asarray(counts)
+
+
+def _ratios(counts: Array, shrink: float) -> Array:
+    """Return the log ratios (kx + 1, ky + 1) of counts (kx, ky)."""
+    n = counts.sum()
+    independent = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
+    ratios = np.zeros((counts.shape[0] + 1, counts.shape[1] + 1))
+    known = independent > 0
+    mixed = (counts[known] / independent[known] + shrink) / (1 + shrink)
+    ratios[:-1, :-1][known] = np.log(mixed)
+    return ratios

@@ -1,0 +1,156 @@
+"""The pool of experts: tables, classes, judgements and weights."""
+
+import numpy as np
+import pytest
+
+import deminat
+from common import QUICK
+from deminat import Estimator
+from deminat.critics.baselines.base import log_ratio
+from deminat.critics.baselines.classes import ClassNormals
+from deminat.critics.baselines.experts import EXPERTS
+from deminat.critics.baselines.table import Cells, Table
+from deminat.data.sample import as_sample
+from deminat.data.splits import hold_out
+from deminat.estimators.pooled import Pool, _JudgingRows, _scorer, _weights
+from deminat.persistence.serialise import pack, unpack
+from deminat.tasks import correlated_student, gaussian
+
+RNG = np.random.default_rng
+
+
+def labels(n, k=6, seed=0, codes=None):
+    """Two labels of k values that agree in 60% of the rows, and their exact information."""
+    rng = RNG(seed)
+    x = rng.integers(k, size=n)
+    y = np.where(rng.random(n) < 0.6, x, rng.integers(k, size=n))
+    same, other = 0.6 / k + 0.4 / k**2, 0.4 / k**2
+    exact = k * same * np.log(same * k**2) + k * (k - 1) * other * np.log(other * k**2)
+    codes = np.arange(k) if codes is None else codes
+    return codes[x][:, None].astype(float), codes[y][:, None].astype(float), exact
+
+
+def split(x, y):
+    half = len(x) // 2
+    return x[:half], y[:half], x[half:], y[half:]
+
+
+# Tables
+
+
+def test_a_table_of_labels_is_the_exact_one():
+    x, y, exact = labels(40_000)
+    table = next(Table.candidates(*split(x, y)))
+    assert table.x_cells.exact
+    assert table.x_cells.count == table.y_cells.count == 6
+    assert table.score(x, y).mean() == pytest.approx(exact, abs=0.01)
+    assert np.allclose(log_ratio(table.left(x), table.right(y)), table.score(x, y))
+
+
+@pytest.mark.parametrize("width", [0.0, 1.5])
+def test_tables_are_normalised_in_rows_and_columns(width):
+    x, y = gaussian(1, 1.0).sample(4_000, seed=0)
+    found = [t for t in Table.candidates(*split(x, y)) if t.width == width]
+    for table in found:
+        scores = table.left(x[:2000]) @ table.right(y[:2000]).T  # the rows that it was fitted to
+        assert np.exp(scores).mean(axis=1) == pytest.approx(1, abs=0.02)
+        assert np.exp(scores).mean(axis=0) == pytest.approx(1, abs=0.02)
+    assert found
+
+
+def test_a_frequent_value_has_a_cell_of_its_own():
+    column = np.concatenate([np.zeros(500), RNG(0).random(500)])[:, None]
+    cells = Cells.of_ranks(column, 16)
+    assert (cells(column)[:500] == cells(np.zeros((1, 1)))[0]).all()
+    assert (cells(column)[500:] != cells(np.zeros((1, 1)))[0]).mean() > 0.9
+
+
+def test_a_value_that_was_never_seen_tells_nothing():
+    x, y, _ = labels(2_000)
+    table = next(Table.candidates(*split(x, y)))
+    assert (table.score(np.full((3, 1), 17.0), y[:3]) == 0).all()
+    rows = np.hstack([x, x])
+    cells = Cells.of_values(rows)
+    assert (cells(np.array([[0.0, 1.0], [2.0, 2.0]])) == [cells.count, 2]).all()
+
+
+# Classes
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_normals_of_classes_find_what_means_and_widths_tell(turned):
+    rng = RNG(0)
+    label = rng.integers(3, size=8_000)
+    mean, width = np.array([-2.0, 0.0, 2.0])[label], np.array([0.5, 1.0, 0.3])[label]
+    number = (mean + width * rng.normal(size=8_000))[:, None]
+    sides = (number, label[:, None].astype(float)) if turned else (label[:, None] * 1.0, number)
+    grid = np.linspace(-8, 8, 20_001)
+    densities = [
+        np.exp(-0.5 * ((grid - m) / s) ** 2) / (s * np.sqrt(2 * np.pi))
+        for m, s in ((-2, 0.5), (0, 1.0), (2, 0.3))
+    ]
+    total = np.mean(densities, axis=0)
+    exact = np.mean([np.sum(d * np.log((d + 1e-300) / total)) for d in densities]) * 16 / 20_000
+    best = max(
+        log_ratio(c.left(sides[0]), c.right(sides[1])).mean()
+        for c in ClassNormals.candidates(*sides)
+    )
+    assert best == pytest.approx(exact, abs=0.03)
+
+
+# Judging and weighing
+
+
+def test_the_truth_is_normalised_and_a_wrong_copula_of_heavy_tails_is_not():
+    sample = as_sample(*correlated_student(8, 3.0, 5).sample(6_000, seed=0))
+    fitted, held = hold_out(sample, 1 / 6, 0)
+    rows = _JudgingRows(held, fitted.take(np.arange(1_000)))
+    (mixture, *_) = EXPERTS["mixture"](fitted.x, fitted.y, held.x, held.y)
+    good = rows.judge(_scorer(mixture, fitted))
+    assert good.is_normalised
+    assert good.score == pytest.approx(3.0, abs=0.25)
+    network = Estimator(seed=0).fit_sample(sample)
+    bad = rows.judge(network.fitted_)
+    assert max(bad.log_z) > 0.2
+    assert bad.score < good.score
+
+
+def test_weights_go_to_the_expert_that_held_out_pairs_like():
+    rng = RNG(0)
+    good, bad = rng.normal(1.0, 0.5, 500), rng.normal(-1.0, 0.5, 500)
+    weights = _weights([good, bad], 500)
+    assert weights.sum() == pytest.approx(1)
+    assert weights[0] > 0.9
+    assert _weights([bad], 500).tolist() == [0.0, 1.0]  # nothing is better
+
+
+def test_the_answer_does_not_depend_on_the_codes_of_a_label():
+    exact = labels(3_000)[2]
+    found = [
+        deminat.estimate(*labels(3_000, codes=codes)[:2], folds=2).mi
+        for codes in (np.arange(6), np.array([4, 1, 5, 0, 3, 2]), np.array([0.1, 7, -3, 2, 9, 4.5]))
+    ]
+    assert max(found) - min(found) < 0.005
+    assert found[0] == pytest.approx(exact, abs=0.05)
+
+
+def test_heavy_tails_are_not_read_too_high():
+    task = correlated_student(5, 1.5, 4)
+    x, y = task.sample(3_000, seed=1)
+    pool = Pool(network=Estimator(training=QUICK)).measure(as_sample(x, y), folds=3)
+    assert pool.mi == pytest.approx(task.log_ratio(x, y).mean(), abs=0.12)
+    assert "mixture" in pool.diagnostics.recipe[0]
+
+
+def test_a_pool_is_packed_and_unpacked():
+    sample = as_sample(*gaussian(1, 0.5).sample(600, seed=0))
+    scorer = Pool().fit_sample(sample).scorer_
+    again = unpack(pack(scorer))
+    assert (again.joint(sample) == scorer.joint(sample)).all()
+
+
+def test_independent_columns_are_told_nothing():
+    x, y = RNG(3).normal(size=(2, 2_000, 1))
+    result = deminat.estimate(x, y, folds=3)
+    assert abs(result.mi) < 0.01
+    assert "nothing" in result.diagnostics.recipe[0]
