@@ -154,3 +154,26 @@ def test_independent_columns_are_told_nothing():
     result = deminat.estimate(x, y, folds=3)
     assert abs(result.mi) < 0.01
     assert "nothing" in result.diagnostics.recipe[0]
+
+
+def test_two_rows_do_not_outweigh_all_others():
+    x = RNG(0).normal(size=1_500)
+    y = x.copy()
+    y[[5, 77]] = 3.0, -2.0
+    result = deminat.estimate(x, y, folds=2)
+    assert 5 < result.mi < 20
+    assert result.interval[1] < 30
+    assert any(caution.code == "infinite" for caution in result.warnings)
+
+
+@pytest.mark.parametrize("preset", ["auto", "quick"])
+def test_neither_estimate_nor_interval_exceeds_the_entropy_of_a_label(preset):
+    rng = RNG(1)
+    label = rng.integers(3, size=400)
+    number = label + 0.01 * rng.normal(size=400)
+    result = deminat.estimate(label, number, folds=2, preset=preset)
+    shares = np.bincount(label) / 400
+    most = -(shares * np.log(shares)).sum() + 2 / 800
+    assert 1.0 < result.mi <= most + 1e-12
+    assert result.interval[1] <= most + 1e-12
+    assert result.pointwise.mean() == pytest.approx(result.mi)

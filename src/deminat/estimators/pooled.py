@@ -8,7 +8,8 @@ $$ Z(x) = \mathbb E_{p(y)}\, e^{f(x, y)} = 1 \quad\text{for every } x, $$
 
 and the same for every y. The score $S = \mathbb E f - \mathbb E \log Z$ is the gain in conditional
 log-likelihood: at most I, and equal to it for the truth, whatever constant is added to a row. Here
-Z is a mean over training rows, which sees some $\log n$ nats.
+Z is a mean over training rows, which sees some $\log n$ nats. Above that, or where tables reach
+what their cells can show, the likelihood of held-out rows chooses a single expert.
 
 Experts that are not normalised would win just where they are wrong, and those that are clearly
 behind overfit: both are left out. The others are averaged as ratios,
@@ -29,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..critics.baselines import Baseline, GaussianCopula
 from ..critics.baselines.experts import closed_form_experts
+from ..critics.baselines.table import Table
 from ..critics.composed import ClosedForm
 from ..critics.scoring import score_table
 from ..data.sample import Sample, as_sample
@@ -57,6 +59,7 @@ _AHEAD = 0.02  # nats that an expert must be ahead if it is not normalised
 _LEAST = 0.3  # nats of which it is a share, at least
 _GAP, _LEAST_GAP = 0.3, 0.1  # share of the score, and nats, by which training rows may be ahead
 _ROWS, _OTHERS = 200, 1000  # rows whose log Z is found, and rows of the other side for each
+_MIN_GAIN = 0.005  # nats by which independent components must be better
 _CLEAR = 1.5  # standard errors by which some expert must be better than nothing
 _JUDGES = 100  # rows that judge, if half of the rows are as many
 _STEPS = 200  # of expectation maximisation
@@ -100,6 +103,12 @@ class Judgement:
     def is_normalised(self) -> bool:
         """Whether Z is near 1 in both directions, as far as the rows can tell."""
         return max(self.log_z) < _TOLERATED + 1.5 * self.error
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether it is a table that is near the largest value that its cells can show."""
+        baseline = self.expert.scales.baseline
+        return isinstance(baseline, Table) and self.score > baseline.ceiling - 1
 
     @property
     def is_clear(self) -> bool:
@@ -198,7 +207,9 @@ class Pool(TrainedEstimator):
         fitted, held = hold_out(sample, _share(sample), self.seed)
         rows = _JudgingRows(held, fitted.take(np.arange(min(_OTHERS, len(fitted)))))
         judged = rows.judge_all(_closed(fitted, held))
-        if _best(judged) > _CHECKABLE:
+        saturated = [j for j in judged if j.is_saturated]
+        judged = [j for j in judged if not j.is_saturated]
+        if _best(judged) > _CHECKABLE or _best(saturated) > _best(judged) + _AHEAD:
             return self._by_likelihood(sample, progress)
         self.history_, copula = _NOTHING, _best_copula(judged)
         if _may_need_network(sample):
@@ -254,10 +265,14 @@ class Pool(TrainedEstimator):
 
     def _by_likelihood(self, sample: Sample, progress: Progress | None) -> Self:
         """Fit what likelihood chooses, where rows do not show the normaliser."""
-        trained = self._trained(self.network, sample, progress)
+        network = replace(self.network, seed=self.seed, budget=self.budget)
+        trained = network.fit_sample(sample, progress)
         self.history_, self.judgements_ = trained.history_, {}
         self.known_mean_ = trained.baseline_mean
-        self.scorer_ = PooledScorer((trained.fitted_,), np.zeros(1), -np.inf)
+        # A few rows that no shape explains must not outweigh all others: n rows know odds up to n.
+        few = 1 / len(sample)
+        weights = np.array([math.log1p(-few)])
+        self.scorer_ = PooledScorer((trained.fitted_,), weights, math.log(few))
         return self
 
     def baseline_mean(self, sample: Sample) -> float:
@@ -329,13 +344,19 @@ def _mean(known: Scorer | None, sample: Sample) -> float:
 
 
 def _best_copula(judged: Sequence[Judgement]) -> FittedScorer | None:
-    """Return the normalised copula with the highest score, if one is better than nothing."""
-    copulas = [
-        j
-        for j in judged
-        if isinstance(j.expert.scales.baseline, GaussianCopula) and j.is_normalised and j.score > 0
-    ]
-    return max(copulas, key=lambda j: j.score).expert if copulas else None
+    """Return the normalised copula with the highest score, if one is better than nothing.
+
+    Independent components must be clearly better: a network would see them instead of the columns,
+    and they may undo sparsity.
+    """
+    found: FittedScorer | None = None
+    highest = 0.0
+    for j in judged:
+        baseline = j.expert.scales.baseline
+        if isinstance(baseline, GaussianCopula) and j.is_normalised:
+            score = j.score - (_MIN_GAIN if baseline.frames.name else 0.0)
+            found, highest = (j.expert, score) if score > highest else (found, highest)
+    return found
 
 
 def _admitted(judged: Sequence[Judgement]) -> list[Judgement]:

@@ -12,7 +12,7 @@ from ..estimators.base import TrainedEstimator
 from ..estimators.crossfit import CrossFit
 from ..results import MIResult
 from ..runtime.pool import start_early
-from .diagnostics import contradictions, diagnose
+from .diagnostics import contradictions, diagnose, limited
 from .independence import permutation_test
 from .interval import interval, range_warnings
 from .lower_bound import lower_bound
@@ -60,6 +60,7 @@ class Assessor:
                 *range_warnings(result, self.sample, bool(estimator.is_validated)),
             )
             result = replace(result, interval=interval(result, fit, rows))
+            result = limited(result, self.sample)
         return replace(result, warnings=result.warnings + warnings, diagnostics=diagnostics)
 
     def _bound(self, fit: CrossFit) -> float | None:

@@ -28,7 +28,7 @@ from ..estimators.scores import Scores
 from ..records import CalibrationBin, Diagnostics
 from ..results import Caution, MIResult
 
-__all__ = ["contradictions", "diagnose"]
+__all__ = ["contradictions", "diagnose", "limited"]
 
 _BINS = 10
 _SIGMAS = 4.0
@@ -86,6 +86,17 @@ def contradictions(result: MIResult, sample: Sample) -> Iterator[Caution]:
                 f"{most:.2f} nats",
                 "Read the entropy as the upper limit; preset='auto', or more pairs, may do better",
             )
+
+
+def limited(result: MIResult, sample: Sample) -> MIResult:
+    """Return a result that does not exceed the entropy of a side, where that is known."""
+    most = min(_entropy(sample.x), _entropy(sample.y))
+    if result.interval is None or max(result.mi, *result.interval) <= most:
+        return result
+    low, high = (min(end, most) for end in result.interval)
+    mi = min(result.mi, most)
+    pointwise = result.pointwise + (mi - result.mi)
+    return replace(result, mi=mi, interval=(low, high), pointwise=pointwise)
 
 
 def _entropy(rows: NDArray[np.float64]) -> float:

@@ -57,7 +57,7 @@ def interval(
     """
     noise = _sampling_noise(result.standard_error, fit.fold_means, level)
     correction = abs(fit.optimism)
-    learnt = max(0.0, result.mi - float(np.mean(fit.baseline_means)))
+    learnt = max(0.0, result.mi - max(0.0, float(np.mean(fit.baseline_means))))
     low = result.mi - noise - _GAINED * correction
     high = result.mi + noise + _LOST * correction + _UNFOUND * learnt
     hidden = _HIDDEN / count if low <= 0 else 0.0

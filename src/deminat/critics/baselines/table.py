@@ -14,6 +14,7 @@ it is normalised by construction. Edges, ridges, atoms and rounded values, which
 has, are no difficulty here. Two columns at most: cells of more columns would be nearly empty.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self
@@ -117,6 +118,12 @@ class Table:
             tables = [cls(x_cells, y_cells, _ratios(counts, s), width, s) for s in _SHRINK]
             scores = [float(table.score(x_held, y_held).mean()) for table in tables]
             yield tables[int(np.argmax(scores))]
+
+    @property
+    def ceiling(self) -> float:
+        """The largest information that its cells can show, in nats; infinite of labels."""
+        cells = [c.count for c in (self.x_cells, self.y_cells) if not c.exact]
+        return math.log(min(cells)) if cells else math.inf
 
     def refit(self, x: Array, y: Array) -> Self:
         """Return a table with the same cells for other pairs."""
