@@ -15,20 +15,22 @@ from ..data.sample import LEAST_PAIRS, Sample, as_sample
 from ..data.schema import Schema
 from ..data.splits import hold_out
 from ..data.transforms import Transform
-from ..objectives import DEMI
+from ..data.units import unit_codes
+from ..objectives import DEMI, Objective
 from ..results import MIResult
 from ..runtime.progress import Progress
-from ..training.callbacks import History
+from ..training.callbacks import History, training_diagnostics
 from ..training.config import Training
 from ..training.early_stopping import EarlyStopping
 from .crossfit import CrossFit, CrossFitOptions, cross_fit
 from .fitted import PairScorer, Scorer
-from .scores import Scores, held_out_loss, result_from_pointwise
+from .scores import Scores, held_out_loss, result_from_pointwise, result_from_scores
 
 __all__ = [
     "Array",
     "Estimate",
     "MIEstimator",
+    "ObjectiveEstimator",
     "Sides",
     "TrainedEstimator",
     "UntrainedEstimator",
@@ -152,6 +154,56 @@ class TrainedEstimator(_Estimator):
     def scaling_name(self) -> str:
         """What results call the map of the columns."""
         return getattr(self.scaling, "__name__", type(self.scaling).__name__)
+
+
+class ObjectiveEstimator(TrainedEstimator):
+    """Trained estimators that read off what an objective says of the scores."""
+
+    objective: Objective
+
+    @property
+    def name(self) -> str:
+        """The name of its objective."""
+        return self.objective.name
+
+    @property
+    def is_mean_log_ratio(self) -> bool:
+        """Whether the estimate is the mean log ratio."""
+        return self.objective.is_mean_log_ratio
+
+    @property
+    def corrects(self) -> bool:
+        """Whether half the gap between training and held-out scores is added."""
+        raise NotImplementedError
+
+    def estimate(self, x: Any, y: Any) -> MIResult:
+        """Return the mutual information of pairs, which should be new to the fit."""
+        check_is_fitted(self)
+        sample = as_sample(x, y)
+        scores = self.scorer_.scores(sample, self.partners_scored(), self.seed)
+        figures = training_diagnostics([self.history_])
+        return result_from_scores(self.objective, scores, sample.warnings, figures)
+
+    def score(self, x: Any, y: Any) -> float:
+        """Return minus the loss of pairs, to choose critics and trainings by.
+
+        Compare it under one objective only: losses of different objectives, or alphas, have
+        different scales. Never choose by the MI itself.
+        """
+        check_is_fitted(self)
+        scores = self.scorer_.scores(as_sample(x, y), self.partners_scored(), self.seed)
+        return -held_out_loss(self.objective, scores)
+
+    def reading(self, fit: CrossFit, sample: Sample) -> MIResult:
+        """Return what the objective reads off cross-fitted scores, corrected where it may be."""
+        return result_from_scores(
+            self.objective,
+            fit.scores,
+            sample.warnings,
+            fit.diagnostics(self.scaling_name),
+            fit.optimism if self.corrects and self.is_mean_log_ratio else 0,
+            unit_codes(sample),
+        )
 
 
 class UntrainedEstimator(_Estimator):

@@ -9,10 +9,9 @@ import math
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ..critics.baselines import Baseline, BaselineFactory, choose_baseline
@@ -20,22 +19,18 @@ from ..critics.composed import BaselineCritic, ClosedForm, StagedCritic
 from ..critics.networks import CriticFactory, SeparableCritic, build_critic
 from ..critics.scoring import is_separable, joint_scores
 from ..data.pairs import draw_partners, label_tensor
-from ..data.sample import Sample, as_sample
+from ..data.sample import Sample
 from ..data.splits import hold_out
 from ..data.transforms import Standardize, Transform, Views
-from ..data.units import unit_codes
 from ..objectives import DEMI, Objective
-from ..results import MIResult
 from ..runtime.process import one_thread
 from ..runtime.progress import Progress
-from ..training.callbacks import History, training_diagnostics
+from ..training.callbacks import History
 from ..training.config import AUTO, Training
 from ..training.early_stopping import EarlyStopping
-from .base import Array, TrainedEstimator, split_for_stopping
-from .crossfit import CrossFit
+from .base import Array, ObjectiveEstimator, split_for_stopping
 from .fitted import FittedScorer
 from .scaling import Scales
-from .scores import held_out_loss, result_from_scores
 from .staged_fit import HeldOut, TrainingPairs, TrainingPlan, fit_stages, stages_for
 
 __all__ = ["Estimator"]
@@ -45,7 +40,7 @@ _HELD_NEGATIVES = 256  # partners a pair for early stopping, where they are chea
 
 
 @dataclass(eq=False, repr=False)
-class Estimator(TrainedEstimator):
+class Estimator(ObjectiveEstimator):
     """A critic trained to tell joint pairs from unpaired ones.
 
     Args:
@@ -85,16 +80,6 @@ class Estimator(TrainedEstimator):
     correct: bool = True
 
     @property
-    def name(self) -> str:
-        """The name of its objective."""
-        return self.objective.name
-
-    @property
-    def is_mean_log_ratio(self) -> bool:
-        """Whether the estimate is the mean log ratio."""
-        return self.objective.is_mean_log_ratio
-
-    @property
     def is_validated(self) -> bool:
         """Whether intervals were validated for this training."""
         return self.training == AUTO
@@ -114,35 +99,10 @@ class Estimator(TrainedEstimator):
         """The critic with the maps of its inputs."""
         return cast(FittedScorer, self.scorer_)
 
-    def estimate(self, x: Any, y: Any) -> MIResult:
-        """Return the mutual information of pairs, which should be new to the fit."""
-        check_is_fitted(self)
-        sample = as_sample(x, y)
-        scores = self.scorer_.scores(sample, self.partners_scored(), self.seed)
-        figures = training_diagnostics([self.history_])
-        return result_from_scores(self.objective, scores, sample.warnings, figures)
-
-    def score(self, x: Any, y: Any) -> float:
-        """Return minus the loss of pairs, to choose critics and trainings by.
-
-        Compare it under one objective only: losses of different objectives, or alphas, have
-        different scales. Never choose by the MI itself.
-        """
-        check_is_fitted(self)
-        scores = self.scorer_.scores(as_sample(x, y), self.partners_scored(), self.seed)
-        return -held_out_loss(self.objective, scores)
-
-    def reading(self, fit: CrossFit, sample: Sample) -> MIResult:
-        """Return what the objective reads off cross-fitted scores, corrected where it may be."""
-        corrects = self.correct and self.training.stopping is not None and self.is_mean_log_ratio
-        return result_from_scores(
-            self.objective,
-            fit.scores,
-            sample.warnings,
-            fit.diagnostics(self.scaling_name),
-            fit.optimism if corrects else 0,
-            unit_codes(sample),
-        )
+    @property
+    def corrects(self) -> bool:
+        """Whether half the gap is added: not of a training that was not stopped early."""
+        return self.correct and self.training.stopping is not None
 
     def partners_scored(self) -> int:
         """Return how many unpaired partners a held-out pair gets: a ceiling needs all."""

@@ -26,30 +26,25 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..critics.baselines import Baseline, GaussianCopula
 from ..critics.baselines.experts import closed_form_experts
 from ..critics.baselines.table import Table
 from ..critics.composed import ClosedForm
 from ..critics.scoring import score_table
-from ..data.sample import Sample, as_sample
+from ..data.sample import Sample
 from ..data.splits import hold_out
 from ..data.transforms import Identity
-from ..data.units import unit_codes
 from ..objectives import DEMI, Objective
-from ..results import MIResult
 from ..runtime.process import one_thread
 from ..runtime.progress import Progress
-from ..training.callbacks import History, training_diagnostics
+from ..training.callbacks import History
 from ..training.config import AUTO
 from ..training.early_stopping import EarlyStopping
-from .base import Array, TrainedEstimator
-from .crossfit import CrossFit
+from .base import Array, ObjectiveEstimator
 from .fitted import FittedScorer, PooledScorer, Scorer
 from .neural import Estimator
 from .scaling import Scales
-from .scores import held_out_loss, result_from_scores
 
 __all__ = ["Judgement", "Pool"]
 
@@ -125,7 +120,7 @@ class Judgement:
 
 
 @dataclass(eq=False, repr=False)
-class Pool(TrainedEstimator):
+class Pool(ObjectiveEstimator):
     """The default recipe: closed forms and networks, weighed by held-out rows.
 
     Args:
@@ -145,16 +140,6 @@ class Pool(TrainedEstimator):
     correct: bool = True
 
     @property
-    def name(self) -> str:
-        """The name of its objective."""
-        return self.objective.name
-
-    @property
-    def is_mean_log_ratio(self) -> bool:
-        """Whether the estimate is the mean log ratio."""
-        return self.objective.is_mean_log_ratio
-
-    @property
     def is_validated(self) -> bool:
         """Whether intervals were validated for it."""
         return self.network.training == AUTO
@@ -164,30 +149,10 @@ class Pool(TrainedEstimator):
         """What results call the map of the columns that networks see."""
         return self.network.scaling_name
 
-    def estimate(self, x: Any, y: Any) -> MIResult:
-        """Return the mutual information of pairs, which should be new to the fit."""
-        check_is_fitted(self)
-        sample = as_sample(x, y)
-        scores = self.scorer_.scores(sample, _SCORED_NEGATIVES, self.seed)
-        figures = training_diagnostics([self.history_])
-        return result_from_scores(self.objective, scores, sample.warnings, figures)
-
-    def score(self, x: Any, y: Any) -> float:
-        """Return minus the loss of pairs."""
-        check_is_fitted(self)
-        scores = self.scorer_.scores(as_sample(x, y), _SCORED_NEGATIVES, self.seed)
-        return -held_out_loss(self.objective, scores)
-
-    def reading(self, fit: CrossFit, sample: Sample) -> MIResult:
-        """Return what the objective reads off, corrected for the rows that were fitted to."""
-        return result_from_scores(
-            self.objective,
-            fit.scores,
-            sample.warnings,
-            fit.diagnostics(self.scaling_name),
-            fit.optimism if self.correct and self.is_mean_log_ratio else 0,
-            unit_codes(sample),
-        )
+    @property
+    def corrects(self) -> bool:
+        """Whether half the gap is added."""
+        return self.correct
 
     def partners_scored(self) -> int:
         """Return how many unpaired partners a held-out pair gets."""

@@ -9,7 +9,7 @@ normals by their ranks first.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,9 @@ class ClassNormals:
     factors: Array
     pooled: bool
     of_x: bool
+    components: ClassVar[int] = 1
+    frames: ClassVar[Frames] = Frames()
+    informative: ClassVar[bool] = True
 
     @classmethod
     def candidates(cls, x: Array, y: Array) -> "Iterator[ClassNormals]":
@@ -81,21 +84,6 @@ class ClassNormals:
         """Return the same kind of distributions for other pairs."""
         few, other = (x, y) if self.of_x else (y, x)
         return self.fit(self.cells, self.scale, few, other, self.pooled, self.of_x)
-
-    @property
-    def components(self) -> int:
-        """One: a class is picked by an inner product."""
-        return 1
-
-    @property
-    def frames(self) -> Frames:
-        """The columns as they are."""
-        return Frames()
-
-    @property
-    def informative(self) -> bool:
-        """Whether a network can improve it."""
-        return True
 
     @property
     def name(self) -> str:

@@ -17,7 +17,7 @@ has, are no difficulty here. Two columns at most: cells of more columns would be
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,9 @@ class Table:
     ratios: Array
     width: float = 0.0
     shrink: float = 0.0
+    components: ClassVar[int] = 1
+    frames: ClassVar[Frames] = Frames()
+    informative: ClassVar[bool] = True
 
     @classmethod
     def candidates(cls, x: Array, y: Array, x_held: Array, y_held: Array) -> "Iterator[Table]":
@@ -133,21 +136,6 @@ class Table:
     def score(self, x: Array, y: Array) -> Array:
         """Return the log ratio (m,) of pairs."""
         return np.asarray(self.ratios[self.x_cells(x), self.y_cells(y)])
-
-    @property
-    def components(self) -> int:
-        """One: a row of the table is picked by an inner product."""
-        return 1
-
-    @property
-    def frames(self) -> Frames:
-        """The columns as they are."""
-        return Frames()
-
-    @property
-    def informative(self) -> bool:
-        """Whether a network can improve it."""
-        return True
 
     @property
     def name(self) -> str:
