@@ -43,7 +43,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(?!deminat\.).*"),
     (  # internal classes
         r"py:class",
-        r"deminat\.critics\.baselines\.base\..*|deminat\.data\.transforms\.Norms|deminat\..*\._.*",
+        r"deminat\.critics\.baselines\.base\..*|deminat\.data\.transforms\.(Norms|Indicators)|deminat\..*\._.*",
     ),
 ]
 

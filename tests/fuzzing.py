@@ -64,6 +64,7 @@ OPTIONS = {
     "--groups": [*WORDS, "who"],
     "--order": [*WORDS, "rows", "who"],
     "--categorical": [*WORDS, "a,b,c"],
+    "--discrete": [*WORDS, "a,b", "x", "all", "none"],
     "--max-rows": NUMBERS,
     "--seed": NUMBERS,
     "--folds": ["2", "5", "0", "x"],
@@ -75,7 +76,10 @@ OPTIONS = {
     "--report": ["out.html", "out.doc", "no/out.html"],
     "--method": ["gaussian", "ksg", "copula", "none"],
 }
-ESTIMATE_ONLY = {"--folds", "--budget", "--unit", "--pointwise", "--figure", "--report", "--method"}
+ESTIMATE_ONLY = {
+    *("--discrete", "--folds", "--budget", "--unit", "--pointwise", "--figure", "--report"),
+    "--method",
+}
 SHORT = {"LONG": 100, "BLOCK": 211}  # limits of text, so that short files count as long
 BYTES = [
     b",",

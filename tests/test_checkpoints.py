@@ -16,7 +16,7 @@ import pytest
 import deminat
 from common import QUICK, QUICK_ESTIMATORS
 from deminat import DataError, Estimator, MLPCritic, Standardize
-from deminat.data.sample import as_sample
+from deminat.data.sample import RowOptions, as_sample
 from deminat.estimators.request import Request
 from deminat.persistence.checkpoints import fingerprint
 from deminat.runtime.atomic import exclusive
@@ -142,6 +142,16 @@ def test_other_versions_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "versions", lambda: other)
     with pytest.raises(DataError, match=r"other versions \(torch .*, not 1\.0\)"):
         estimate(tmp_path)
+
+
+def test_a_fingerprint_depends_on_what_is_a_label():
+    x = np.arange(len(X)) % 3
+
+    def of(discrete):
+        return fingerprint([as_sample(x, Y, RowOptions(discrete=discrete))], Request(["demi"]))
+
+    assert of(None) == of(["x"]) == of(["column 0 of x"])
+    assert of(False) != of(None) != of(True)
 
 
 def test_a_fingerprint_is_the_same_in_every_process():

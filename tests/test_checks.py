@@ -57,6 +57,41 @@ def test_groups_and_images_have_fewer_laws():
     assert laws(checks) == ["independence", "symmetry", "invariance", "data processing"]
 
 
+def test_labels_are_read_alike_by_all_laws(monkeypatch):
+    asked = {}
+    estimate = deminat.laws.estimate
+
+    def recorded(*sides, **how):
+        asked[len(asked)] = how["discrete"]
+        return estimate(*sides, **how)
+
+    monkeypatch.setattr("deminat.laws.estimate", recorded)
+    rng = np.random.default_rng(0)
+    x = np.stack([rng.integers(9, size=200), rng.normal(size=200)], axis=1)
+    base, checks = deminat.check(x, x[:, 0], method="ksg")
+    found = dict(zip(["", *(c.change for c in checks)], asked.values(), strict=True))
+    both = ["column 0 of x", "column 0 of y"]
+    assert found.pop("x and y exchanged") == both
+    assert found.pop("as much noise added to y") == ["column 0 of x"]
+    assert found.pop("rows concatenated two by two") == [
+        *("column 0 of x", "column 2 of x", "column 0 of y", "column 1 of y"),
+    ]
+    assert set(map(tuple, found.values())) == {tuple(both)}
+    assert "labels" not in [w.code for w in base.warnings]  # nearest neighbours know of none
+    asked.clear()
+    deminat.check(x, x[:, 0], method="ksg", discrete=False)
+    assert not any(asked.values())
+
+
+def test_a_check_says_once_which_numbers_are_labels():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(9, size=100), rng.normal(size=100)
+    quick = {"preset": "quick", "folds": 2, "budget": 4}
+    for declared, count in ((None, 1), (["x"], 0)):
+        base, _ = deminat.check(x, y, discrete=declared, **quick)
+        assert sum(w.code == "labels" for w in base.warnings) == count
+
+
 def test_the_command_prints_a_table_and_fails_if_a_law_does(tmp_path):
     x, y = tasks.gaussian(1, 2.0).sample(1_000, seed=0)
     path = tmp_path / "pairs.npz"

@@ -176,6 +176,64 @@ def test_categories_are_declared(tmp_path):
     assert answer["mi"] == pytest.approx(np.log(3), abs=0.15)
 
 
+@pytest.fixture
+def declared(monkeypatch):
+    """Return a call of a command that returns what reaches the library as `discrete`."""
+
+    def call(*words):
+        seen = []
+
+        def stop(*_, discrete, **__):
+            seen.append(discrete)
+            raise DataError("stopped")
+
+        for name in ("api.compare", "laws.check", "matrix.pairwise"):
+            monkeypatch.setattr(f"deminat.{name}", stop)
+        assert refusal(*words) == "stopped"
+        return seen[0]
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], None),
+        (["--discrete", "all"], True),
+        (["--discrete", "none"], False),
+        (["--discrete", "raf,akt"], ["raf of x", "akt of y"]),
+        (["--discrete", "2, erk"], ["erk of x", "erk of x"]),
+        (["--discrete", "y"], ["y"]),
+    ],
+)
+def test_labels_are_declared_by_name_or_number(table, declared, words, expected):
+    sides = "--x", "raf,erk", "--y", "mek,akt"
+    assert declared("estimate", table, *sides, *words) == expected
+    assert declared("check", table, *sides, *words) == expected
+
+
+def test_labels_of_an_array_are_declared_by_number(tmp_path, declared):
+    np.save(tmp_path / "a.npy", np.zeros((30, 5)))
+    words = tmp_path / "a.npy", "--x", "4,1", "--y", "3", "--discrete", "1,3"
+    assert declared("estimate", *words) == ["column 1 of x", "column 0 of y"]
+
+
+def test_labels_of_a_matrix_are_declared(table, tmp_path, declared):
+    out = "--out", tmp_path / "matrix"
+    assert declared("matrix", table, *out, "--discrete", "raf,3") == ["raf", "akt"]
+    assert declared("matrix", table, *out, "--discrete", "none") is False
+
+
+def test_a_warning_names_labels_unless_they_are_declared(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "houses.csv"
+    pl.DataFrame({"zip": rng.integers(5, size=200), "size": rng.normal(size=200)}).write_csv(path)
+    words = "estimate", path, "--x", "zip", "--y", "size", "--preset", "quick", "--folds", "2"
+    assert "zip of x takes 5 distinct values and is read as a label" in invoke(*words).stderr
+    assert "read as a label" not in invoke(*words, "--discrete", "zip").stderr
+    assert "x has zip; y has size" in refusal(*words, "--discrete", "zpi")
+
+
 def test_tasks_are_listed():
     assert len(invoke("tasks").stdout.splitlines()) == 40
     assert len(json.loads(invoke("tasks", "--json").stdout)) == 40

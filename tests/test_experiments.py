@@ -651,6 +651,68 @@ def test_curves_are_written_point_by_point(tmp_path):
     assert frame["step"].to_list()[:4] == [0, 5, 10, 15]
 
 
+ALL_OF_INFOMAX = (
+    "infomax --dataset cifar100 --objective smile(tau=5) --objective demi --objective mine "
+    "--epochs 3 --critic concat --units 8 --negatives 5 --batch 32 --precision bfloat16 "
+    "--probe-every 1 --no-check --reps 2 --scale 0.5"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "study"),
+    [
+        *((name, experiment.study) for name, experiment in EXPERIMENTS.items()),
+        ("notebook --reps 2 --scale 0.5", NotebookStudy(reps=2, scale=0.5)),
+        (
+            "gaussian --precision bfloat16 --reps 2 --scale 0.5",
+            GaussianStudy(precision="bfloat16", reps=2, scale=0.5),
+        ),
+        ("longrun --reps 2 --scale 0.5", LongRunStudy(reps=2, scale=0.5)),
+        (
+            "consistency --epochs 5 --contrast 3 --precision bfloat16 --reps 2 --scale 0.5",
+            ConsistencyStudy(epochs=5, contrast=3, precision="bfloat16", reps=2, scale=0.5),
+        ),
+        (
+            ALL_OF_INFOMAX,
+            InfoMaxStudy(
+                dataset="cifar100",
+                trainings=("demi", "mine"),
+                epochs=3,
+                critic="concat",
+                units=8,
+                negatives=5,
+                batch=32,
+                probe_every=1,
+                precision="bfloat16",
+                reps=2,
+                scale=0.5,
+                check=False,
+            ),
+        ),
+    ],
+)
+def test_options_are_settings_of_the_study_and_default_to_its_own(
+    command, study, tmp_path, monkeypatch
+):
+    run = []
+
+    def stop(name, experiment, sweep, *_, **__):
+        run.append((name, experiment.study, sweep.cells))
+        return []
+
+    monkeypatch.setattr("deminat.studies.paper.experiments.run_paper", stop)
+    result = called(*command.split(), "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert run == [(command.split()[0], study, study.cells())]
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.01, math.nan])
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_study_needs_a_share_of_its_data(name, scale):
+    with pytest.raises(DataError, match=f"scale must be above 0 and at most 1, got {scale:g}"):
+        replace(EXPERIMENTS[name].study, scale=scale)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

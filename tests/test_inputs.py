@@ -10,8 +10,9 @@ import pytest
 import scipy.sparse
 import torch
 
+import deminat
 from deminat import DataError, Gaussian
-from deminat.data.sample import RowOptions, as_sample, as_samples_given
+from deminat.data.sample import RowOptions, as_sample, as_samples_given, label_warnings
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -211,6 +212,7 @@ def test_an_unknown_policy_is_an_error():
 
 # What cannot be used
 
+UNLIKE = [f"note {i}" for i in range(N)]
 UNUSABLE = {
     "unequal lengths": (COLUMN[:-1], "x has 29 rows and y has 30"),
     "a row instead of a column": (COLUMN[None], "x has 1 rows and y has 30"),
@@ -223,19 +225,17 @@ UNUSABLE = {
     "None": (None, "None"),
     "ragged lists": ([[1.0]] * (N - 1) + [[1.0, 2.0]], "differ in length"),
     "ragged arrays": ([np.zeros((2, 2))] * (N - 1) + [np.zeros((2, 3))], "differ in length"),
-    "strings": (np.array(ABC), "strings such as 'a'.*categor.*encode"),
-    "numbers as strings": (["1.5"] * N, "strings such as '1.5'"),
-    "numbers and strings": ([1, "a"] * 15, "strings"),
-    "bytes": (np.array([b"a"] * N), "strings"),
-    "words as objects": (np.array(ABC, dtype=object), "not numbers"),
+    "free text": (UNLIKE, "hardly any is repeated .30 kinds.*'note 0'"),
+    "numbers as strings": (["1.5"] * N, "column 0 of x holds numbers as text"),
+    "numbers and strings": (np.array([1, "a"] * 15, dtype=object), "also 1, which is none"),
     "dates": (np.arange(N).astype("datetime64[D]"), "datetime64"),
     "a dictionary": ({"a": COLUMN}, "not numbers"),
     "records": (np.zeros(N, dtype=[("a", "f8")]), "type"),
     "complex": (COLUMN + 1j, "Complex data not supported"),
     "complex tensor": (torch.tensor(COLUMN) + 1j, "Complex data not supported"),
     "sparse matrix": (scipy.sparse.csr_array(np.eye(N)), r"sparse.*x\.toarray\(\)"),
-    "pandas strings": (pd.Series(ABC, name="s"), "column s of x.*category"),
-    "polars strings": (pl.Series("s", ABC), "column s of x.*Categorical"),
+    "pandas free text": (pd.Series(map(str, UNLIKE), name="s"), "column s of x holds text"),
+    "polars free text": (pl.Series("s", UNLIKE), "column s of x holds text"),
     "pandas dates": (pd.DataFrame({"d": pd.date_range("2020", periods=N)}), "column d of x"),
     "polars dates": (pl.Series("d", [datetime.date(2020, 1, 1)] * N), "column d of x"),
     "pandas durations": (pd.DataFrame({"d": pd.to_timedelta(np.arange(N), unit="s")}), "column d"),
@@ -263,7 +263,7 @@ def test_too_few_rows_are_an_error():
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 @pytest.mark.parametrize("name", ["\x1b[2J", "a\nb", "\u202ex", "<script>" * 40], ids=ascii)
 def test_names_in_messages_are_printable_and_short(frame, name):
-    for column in ([np.nan] * N, ["a"] * N):
+    for column in ([np.nan] * N, UNLIKE):
         with pytest.raises(DataError) as caught:
             as_sample(frame({name: column}), Y)
         assert str(caught.value).isprintable()
@@ -272,7 +272,7 @@ def test_names_in_messages_are_printable_and_short(frame, name):
 
 def test_strings_in_messages_are_printable_and_short():
     with pytest.raises(DataError) as caught:
-        as_sample(np.array(["\x1b[2J" + "x" * 1000] * N), Y)
+        as_sample(np.array([f"\x1b[2J{i}" + "x" * 1000 for i in range(N)]), Y)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 300
 
@@ -292,6 +292,48 @@ def test_categories_become_indicators(declared):
     sample = as_sample(declared(ABC), Y)
     assert np.array_equal(sample.x, np.tile(np.eye(3), (10, 1)))
     assert sample.x_names == ("q=a", "q=b", "q=c")
+
+
+TEXT = {
+    "a list": lambda values: values,
+    "an array": np.array,
+    "objects": lambda values: np.array(values, dtype=object),
+    "bytes": lambda values: np.array([v.encode() for v in values]),
+    "pandas": pd.Series,
+    "polars": pl.Series,
+}
+
+
+@pytest.mark.parametrize("text", TEXT.values(), ids=TEXT)
+def test_text_that_is_repeated_becomes_indicators(text):
+    sample = as_sample(text(ABC), Y)
+    assert np.array_equal(sample.x, np.tile(np.eye(3), (10, 1)))
+    assert [name[-2:] for name in sample.x_names] == ["=a", "=b", "=c"]
+
+
+def test_text_stands_beside_numbers_in_an_array_of_objects():
+    table = np.array([[word, i] for i, word in enumerate(ABC)], dtype=object)
+    sample = as_sample(table, Y)
+    assert sample.x_names == ("column 0=a", "column 0=b", "column 0=c", "column 1")
+    assert np.array_equal(sample.x[:, 3], np.arange(N))
+
+
+def test_missing_text_is_omitted():
+    words = ["a", None, "b"] * 10
+    assert as_sample(words, Y, RowOptions(nan="omit")).x_names == ("column 0=a", "column 0=b")
+    with pytest.raises(DataError, match="NaN or inf in 10 of 30 rows"):
+        as_sample(words, Y)
+
+
+def test_new_rows_of_text_may_lack_levels_but_have_no_new_ones():
+    rng = np.random.default_rng(0)
+    code = rng.integers(3, size=300)
+    words, y = np.array(["red", "green", "blue"])[code], code + 0.3 * rng.normal(size=300)
+    result = deminat.estimate(words, y, folds=2, preset="quick")
+    whole = result.log_ratio(words, y)
+    assert result.log_ratio(words[:5].tolist(), y[:5]) == pytest.approx(whole[:5])
+    with pytest.raises(DataError, match="never saw"):
+        result.log_ratio(["pink"], [0.0])
 
 
 @every_category
@@ -314,6 +356,198 @@ def test_categories_need_not_be_strings():
     numbers = as_sample(pd.Series([10, 2, 1] * 10, dtype="category", name="q"), Y)
     assert numbers.x.shape == (N, 3)
     assert (numbers.x.sum(axis=1) == 1).all()
+
+
+# Labels
+
+MANY_ROWS = 2_000
+ZIPS = RNG.integers(30, size=MANY_ROWS)
+SIZES = RNG.normal(size=MANY_ROWS)
+HOUSES = pl.DataFrame(
+    {
+        "zip": ZIPS,
+        "kind": np.array(["flat", "house", "hut"])[ZIPS % 3],
+        "size": SIZES,
+        "sold": ZIPS > 12,
+    }
+)
+
+
+def discrete(x, y=SIZES, **options):
+    """Which columns of x and of y are read as labels."""
+    sample = as_sample(x, y, RowOptions(**options))
+    return sample.x_discrete, sample.y_discrete
+
+
+def test_columns_of_few_values_are_labels():
+    assert discrete(ZIPS) == ((True,), (False,))
+    assert discrete(ZIPS * 7.5 - 3) == ((True,), (False,))  # floats are codes too
+    assert discrete(HOUSES)[0] == (True, True, True, True, False, True)
+    assert discrete(SIZES, HOUSES["kind"]) == ((False,), (True,) * 3)
+
+
+@pytest.mark.parametrize(
+    ("n", "values", "expected"),
+    [(1_000, 100, True), (1_000, 101, False), (5_000, 256, True), (5_000, 257, False)],
+)
+def test_values_of_labels_are_few_and_repeated(n, values, expected):
+    x = np.arange(n) % values
+    assert discrete(x, np.zeros(n)) == ((expected,), (True,))
+    assert discrete(np.sort(x), np.zeros(n))[0] == (expected,)  # all rows count, not the first
+
+
+def test_text_is_a_label_however_few_the_rows():
+    assert discrete(["a", "b", "a", "c"], np.arange(4.0)) == ((True,) * 3, (False,))
+
+
+def test_rows_that_are_left_out_do_not_decide():
+    x = np.concatenate([ZIPS, SIZES])
+    y = np.concatenate([SIZES, np.full(MANY_ROWS, np.nan)])
+    assert discrete(x, y, nan="omit") == ((True,), (False,))
+
+
+@pytest.mark.parametrize(
+    ("declared", "of_x", "of_y"),
+    [
+        (True, "111111", "1"),
+        (False, "011100", "0"),
+        ([], "011100", "0"),
+        (["size"], "011110", "0"),
+        (("zip", "sold"), "111101", "0"),
+        (["kind"], "011100", "0"),
+        (["zip of x"], "111100", "0"),
+        (["x"], "111111", "0"),
+        (["y"], "011100", "1"),
+        (["column 0"], "011100", "1"),
+        (["column 0 of y", "size"], "011110", "1"),
+    ],
+    ids=str,
+)
+def test_labels_are_declared(declared, of_x, of_y):
+    found = discrete(HOUSES, discrete=declared)
+    assert ["".join(str(int(flag)) for flag in side) for side in found] == [of_x, of_y]
+
+
+def test_a_column_called_like_a_side_is_that_column():
+    frame = HOUSES.select(x="size", size="zip")
+    assert discrete(frame, SIZES, discrete=["x"]) == ((True, False), (False,))
+    assert discrete(SIZES, frame, discrete=["x"]) == ((False,), (True, False))
+
+
+@pytest.mark.parametrize("name", ["a\nb", "long" * 40, "zip of x", "{zip}"], ids=ascii)
+def test_labels_may_have_any_name(name):
+    frame = pl.DataFrame({name: SIZES, "zip": ZIPS})
+    for declared in (name, f"{as_sample(frame, SIZES).x_names[0]} of x"):
+        assert discrete(frame, discrete=[declared])[0] == (True, False)
+
+
+def test_a_declared_label_stays_one_column_of_codes():
+    sample = as_sample(HOUSES.select("zip"), SIZES, RowOptions(discrete=["zip"]))
+    assert np.array_equal(sample.x[:, 0], ZIPS)
+
+
+@pytest.mark.parametrize("name", ["zpi", "zip of y", "column 1", "given", "\x1b[2J"])
+def test_labels_that_no_column_has_are_refused(name):
+    with pytest.raises(DataError, match="x has zip, kind, size, sold; y has column 0") as caught:
+        discrete(HOUSES, discrete=["zip", name])
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("wrong", ["zip", 3, [1], [None]], ids=repr)
+def test_what_declares_no_labels_is_refused(wrong):
+    with pytest.raises(ValueError, match="discrete must be True, False or a list of names"):
+        RowOptions(discrete=wrong)
+
+
+def test_pixels_are_no_labels():
+    images = RNG.integers(2, size=(MANY_ROWS, 1, 2, 2))
+    assert discrete(images, discrete=None) == ((), (False,))
+    assert discrete(images, discrete=True) == ((), (True,))
+    with pytest.raises(DataError, match="x has an image"):
+        discrete(images, discrete=["x"])
+    both, known, pair = as_samples_given(ZIPS, SIZES, images)
+    assert [s.y_discrete for s in (both, known, pair)] == [(False,) * 5, (False,) * 4, (False,)]
+
+
+def test_labels_follow_their_columns():
+    given = HOUSES.select("kind", "size")
+    both, known, pair = as_samples_given(HOUSES, np.stack([SIZES, ZIPS], axis=1), given)
+    assert both.y_discrete == (*pair.y_discrete, *known.y_discrete)
+    assert pair.y_discrete == (False, True)
+    assert known.y_discrete == (True, True, True, False)
+    assert known.take(np.arange(5)).x_discrete == known.x_discrete == discrete(HOUSES)[0]
+    constant = pl.DataFrame({"zero": np.zeros(MANY_ROWS), "size": SIZES, "zip": ZIPS})
+    sample = as_sample(SIZES, constant).without_constants()
+    assert (sample.y_names, sample.y_discrete) == (("size", "zip"), (False, True))
+    images = as_sample(np.zeros((MANY_ROWS, 1, 2, 2)), constant).without_constants()
+    assert images.x_discrete == ()
+
+
+def labels_of(*samples):
+    return [str(caution) for caution in label_warnings(samples)]
+
+
+def test_numbers_that_are_read_as_labels_are_named():
+    (caution,) = labels_of(as_sample(ZIPS, SIZES))
+    assert caution.startswith("labels: x takes 30 distinct values and is read as a label: its ")
+    assert "discrete=False (--discrete none)" in caution
+    (caution,) = labels_of(as_sample(SIZES, HOUSES))
+    assert "zip of y takes 30 distinct values" in caution  # neither text nor two values
+    (caution,) = labels_of(*as_samples_given(HOUSES, SIZES, ZIPS))
+    assert "zip of x (30 values), given (30 values) are read as labels" in caution
+    assert labels_of(as_sample(SIZES, HOUSES.drop("zip"))) == []
+
+
+def test_names_of_labels_are_few_and_printable():
+    codes = RNG.integers(3, size=(MANY_ROWS, 40))
+    frame = pd.DataFrame(codes, columns=[f"\x1b[2J{j}" + "x" * 100 for j in range(40)])
+    (caution,) = labels_of(as_sample(frame, SIZES))
+    assert caution.isprintable()
+    assert "and 35 more columns are read as labels" in caution
+    assert len(caution) < 700
+
+
+def warned(result):
+    return [w.message for w in result.warnings if w.code == "labels"]
+
+
+def test_an_estimate_says_once_which_numbers_are_labels():
+    few = slice(0, 400)
+    codes, numbers = ZIPS[few] % 5, SIZES[few]
+    quick = {"preset": "quick", "folds": 2, "budget": 1}
+    trained, closed = deminat.compare(codes, numbers, methods=["demi", "ksg"], **quick)
+    assert warned(trained) == [
+        "x takes 5 distinct values and is read as a label: its codes may be in any order"
+    ]
+    assert warned(closed) == []  # neighbours of numbers
+    given = deminat.estimate(codes, numbers, given=codes % 3, **quick)
+    assert len(warned(given)) == 1
+    for declared in (True, False, ["x"]):
+        assert warned(deminat.estimate(codes, numbers, discrete=declared, **quick)) == []
+
+
+@pytest.mark.parametrize("declared", [None, True, False, ["x"]])
+def test_new_rows_need_not_show_what_is_a_label(declared, tmp_path):
+    codes, y = ZIPS[:400] % 5, (ZIPS[:400] % 5 == 2) + SIZES[:400] / 3
+    result = deminat.estimate(codes, y, discrete=declared, folds=2, preset="quick")
+    result.save(tmp_path)
+    loaded = deminat.load(tmp_path)
+    assert loaded.log_ratio(codes[:3], y[:3]) == pytest.approx(loaded.log_ratio(codes, y)[:3])
+
+
+def test_a_selector_reads_a_target_of_numbers_as_numbers(monkeypatch):
+    seen = []
+
+    def stop(method, preset, sample, seed):
+        seen.append(sample.y_discrete)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("deminat.selection.estimator_for", stop)
+    x = RNG.normal(size=(MANY_ROWS, 2))
+    for target in (False, True):
+        with pytest.raises(KeyboardInterrupt):
+            deminat.MISelector(discrete_target=target).fit(x, ZIPS % 3)
+    assert seen == [(False,), (True,) * 3]
 
 
 # Constant columns
@@ -541,7 +775,7 @@ def test_missing_values_among_objects_are_omitted():
 
 
 def test_numbers_as_strings_are_refused_among_objects_too():
-    with pytest.raises(DataError, match="strings"):
+    with pytest.raises(DataError, match="numbers as text"):
         as_sample(np.array(["1.5"] * N, dtype=object), Y)
 
 

@@ -119,7 +119,7 @@ def in_pandas(frame):
 @pytest.mark.parametrize("as_given", [pl.DataFrame, in_pandas])
 def test_columns_that_nobody_named_and_that_are_no_numbers_are_left_out(asked, as_given):
     frame = as_given(with_words().with_columns(yes=pl.col("a") > 0))
-    with pytest.warns(UserWarning, match=r"left out: day, comment \(not numbers") as told:
+    with pytest.warns(UserWarning, match=r"left out: day, comment \(neither numbers") as told:
         result = deminat.pairwise(frame)
     assert told[0].filename == __file__
     assert set(result.table["x"]) | set(result.table["y"]) == {"a", "like a", "c", "label", "yes"}
@@ -140,7 +140,19 @@ def test_columns_that_were_named_are_not_left_out():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = deminat.pairwise(with_words(), ["a"], ["comment"])
-    assert "categorical type" in result.table["error"][0]
+    assert "hardly any is repeated" in result.table["error"][0]
+
+
+def test_each_pair_is_told_of_its_own_labels(asked, tmp_path):
+    frame = frame_of(60).select("a", "like a", "c")
+    deminat.pairwise(frame, discrete=["c"])
+    assert [how["discrete"] for *_, how in asked] == [[], ["c"], ["c"]]
+    store = tmp_path / "pairs.sqlite"
+    for discrete in (None, True, False, ["a"], ["a", "c"]):
+        deminat.pairwise(frame, ["a"], ["like a"], discrete=discrete, store=store)
+    assert [how["discrete"] for *_, how in asked[3:]] == [None, True, False, ["a"]]
+    with pytest.raises(DataError, match="no column 'b'"):
+        deminat.pairwise(frame, discrete=["b"])
 
 
 def test_a_matrix_goes_on_unless_the_values_changed(tmp_path, monkeypatch):

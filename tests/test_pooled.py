@@ -8,13 +8,17 @@ from common import QUICK
 from deminat import Estimator
 from deminat.critics.baselines.base import log_ratio
 from deminat.critics.baselines.classes import ClassNormals
+from deminat.critics.baselines.columns import ColumnPairs
+from deminat.critics.baselines.curve import NoiseAround
 from deminat.critics.baselines.experts import EXPERTS
 from deminat.critics.baselines.table import Cells, Table
 from deminat.data.sample import as_sample
 from deminat.data.splits import hold_out
-from deminat.estimators.pooled import Pool, _JudgingRows, _scorer, _weights
+from deminat.estimators.contrastive import Networks
+from deminat.estimators.judging import JudgingRows, pool_weights
+from deminat.estimators.pooled import Pool, _scorer
 from deminat.persistence.serialise import pack, unpack
-from deminat.tasks import correlated_student, gaussian
+from deminat.tasks import additive_uniform, correlated_student, gaussian, spiral
 
 RNG = np.random.default_rng
 
@@ -98,30 +102,104 @@ def test_normals_of_classes_find_what_means_and_widths_tell(turned):
     assert best == pytest.approx(exact, abs=0.03)
 
 
+# Curves and pairs of columns
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_noise_around_a_curve_has_edges_and_is_normalised(turned):
+    task = additive_uniform(0.1)
+    x, y = task.sample(4_000, seed=0)
+    (x, y) = (y, x) if turned else (x, y)
+    means = []
+    for found in NoiseAround.candidates(*split(x, y)):
+        left, right = found.left(x[2000:]), found.right(y[2000:])
+        means.append(log_ratio(left, right, found.components).mean())
+        some = left[:300].reshape(300, found.components, -1)
+        others = right[300:].reshape(1700, found.components, -1)
+        table = np.exp(np.einsum("mcr,kcr->mkc", some, others)).sum(axis=2)
+        assert np.log(table.mean(axis=1)).mean() == pytest.approx(0, abs=0.02)
+    assert max(means) == pytest.approx(task.mi, abs=0.08)
+
+
+def test_noise_whose_size_depends_on_x_is_found():
+    x = RNG(0).normal(size=(6_000, 1))
+    y = np.exp(x) * RNG(1).normal(size=(6_000, 1))
+    found, _ = NoiseAround.candidates(*split(x, y))
+    each = log_ratio(found.left(x[3000:]), found.right(y[3000:]), found.components)
+    assert each.mean() > 0.38  # of .43 nats
+
+
+def test_independent_pairs_of_columns_are_added_up_whatever_their_order():
+    rng = RNG(0)
+    x = rng.normal(size=(4_000, 6))
+    noise = rng.normal(size=(4_000, 6))
+    y = (0.6 * x + 0.8 * noise)[:, ::-1].copy()
+    y[:, 0] = np.exp(x[:, 5]) * noise[:, 0]
+    copulas, tables = ColumnPairs.candidates(*split(x, y))
+    assert copulas.x_columns == (0, 1, 2, 3, 4, 5)
+    assert copulas.y_columns == (5, 4, 3, 2, 1, 0)
+    assert tables.name == "sum over 6 pairs of columns, 1 by tables"  # of the last, only the size
+    mean = log_ratio(copulas.left(x[2000:]), copulas.right(y[2000:])).mean()
+    assert mean == pytest.approx(-5 / 2 * np.log(1 - 0.36), abs=0.1)
+
+
+# Networks
+
+
+def test_a_network_is_normalised_in_both_directions():
+    task = spiral(3, 1.0)
+    sample = as_sample(*task.sample(2_000, seed=0))
+    fitted, held = hold_out(sample, 1 / 6, 0)
+    rows = JudgingRows.of(fitted, held)
+    networks = Networks()
+    one = networks.first(fitted, held, None, seed=0)
+    judged = rows.judge(one.scorer(fitted))
+    assert judged.is_normalised
+    assert max(abs(judged.log_z.of_x), abs(judged.log_z.of_y)) < 0.03
+    assert judged.score > 0.6
+    more = networks.more(one, sample, seed=0)
+    assert len(more.critics) == 3
+    scorer = more.scorer(sample)
+    assert (unpack(pack(scorer)).joint(held) == scorer.joint(held)).all()
+
+
+def test_a_network_that_sees_related_columns_only():
+    rng = RNG(0)
+    x, y = rng.normal(size=(2, 1_500, 12))
+    y[:, 3] = x[:, 7] ** 2 + 0.3 * y[:, 3]
+    fitted, held = hold_out(as_sample(x, y), 1 / 6, 0)
+    found = Networks().first_on_related(fitted, held, seed=0)
+    assert found.history.stage.columns == (1, 1)
+    assert found.scorer(fitted).joint(held).mean() > 0.7
+    narrow = fitted.take(np.arange(500)), held.take(np.arange(100))
+    narrow = [as_sample(s.x[:, [7]], s.y[:, 2:4]) for s in narrow]
+    assert Networks().first_on_related(*narrow, seed=0) is None
+
+
 # Judging and weighing
 
 
 def test_the_truth_is_normalised_and_a_wrong_copula_of_heavy_tails_is_not():
     sample = as_sample(*correlated_student(8, 3.0, 5).sample(6_000, seed=0))
     fitted, held = hold_out(sample, 1 / 6, 0)
-    rows = _JudgingRows(held, fitted.take(np.arange(1_000)))
-    (mixture, *_) = EXPERTS["mixture"](fitted.x, fitted.y, held.x, held.y)
+    rows = JudgingRows.of(fitted, held)
+    (mixture, *_) = EXPERTS["mixture"](fitted, held)
     good = rows.judge(_scorer(mixture, fitted))
     assert good.is_normalised
     assert good.score == pytest.approx(3.0, abs=0.25)
     network = Estimator(seed=0).fit_sample(sample)
     bad = rows.judge(network.fitted_)
-    assert max(bad.log_z) > 0.2
+    assert max(bad.log_z.of_x, bad.log_z.of_y) > 0.2
     assert bad.score < good.score
 
 
 def test_weights_go_to_the_expert_that_held_out_pairs_like():
     rng = RNG(0)
     good, bad = rng.normal(1.0, 0.5, 500), rng.normal(-1.0, 0.5, 500)
-    weights = _weights([good, bad], 500)
+    weights = pool_weights([good, bad], 500)
     assert weights.sum() == pytest.approx(1)
     assert weights[0] > 0.9
-    assert _weights([bad], 500).tolist() == [0.0, 1.0]  # nothing is better
+    assert pool_weights([bad], 500).tolist() == [0.0, 1.0]  # nothing is better
 
 
 def test_the_answer_does_not_depend_on_the_codes_of_a_label():

@@ -92,7 +92,8 @@ def test_initial_patience_ends_a_training_that_learns_nothing_sooner():
 
     assert steps_taken([1.0] * 9) == 3
     assert steps_taken([1.0, 1.2, 0.96, 0.96, 0.96, 0.96, 0.96]) == 3
-    assert steps_taken([1.0, 1.2, 0.94, 0.96, 0.96, 0.96, 0.96]) == 6  # more than half of min_delta
+    assert steps_taken([1.0, 1.2, 0.94, *[0.96] * 6]) == 3  # less than min_delta
+    assert steps_taken([1.0, 1.2, 0.89, *[0.96] * 6]) == 8
     assert steps_taken([1.0, 1.2, 0.8, *[0.96] * 6]) == 8
 
 

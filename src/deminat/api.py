@@ -15,7 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from .data.sample import LEAST_PAIRS, NanPolicy, RowOptions, Sample, as_sample, as_samples_given
+from .data.labels import Discrete
+from .data.sample import (
+    LEAST_PAIRS,
+    NanPolicy,
+    RowOptions,
+    Sample,
+    as_sample,
+    as_samples_given,
+    label_warnings,
+)
 from .data.schema import describe_run
 from .errors import DataError
 from .estimators.base import Estimate, MIEstimator, TrainedEstimator, UntrainedEstimator
@@ -47,6 +56,7 @@ def estimate(
     given: Any = None,
     groups: Any = None,
     order: Any = None,
+    discrete: Discrete = None,
     max_rows: int | None = None,
     n_jobs: int = 1,
     budget: float | None = None,
@@ -79,6 +89,10 @@ def estimate(
         order: (n,) times, or `True` if rows are in the order of time: they are split by blocks,
             with gaps between them. `False` if the order of rows means nothing: similarity of
             adjacent rows is then ignored.
+        discrete: Which columns of numbers are labels, whose codes may be in any order: `True` for
+            all, `False` for none, or their names, such as `["zip"]`; in arrays "column 0 of x", or
+            "x" for all of x. By default those that take few values, each repeated often; a warning
+            names them. Text and categories are labels always.
         max_rows: Use at most this many rows, sampled at random (of a time series, one stretch);
             by default 200,000, or fewer if rows are wider than 671 values. A warning says so.
             Other rows of a memory-mapped array are not read into memory.
@@ -116,6 +130,7 @@ def estimate(
         given=given,
         groups=groups,
         order=order,
+        discrete=discrete,
         max_rows=max_rows,
         n_jobs=n_jobs,
         budget=budget,
@@ -138,6 +153,7 @@ def compare(
     given: Any = None,
     groups: Any = None,
     order: Any = None,
+    discrete: Discrete = None,
     max_rows: int | None = None,
     n_jobs: int = 1,
     budget: float | None = None,
@@ -151,14 +167,15 @@ def compare(
     Arguments as of `estimate`.
     """
     request = Request(methods, preset, folds, seed, budget, n_jobs, progress, callbacks)
-    options = RowOptions(groups, order, nan, max_rows, seed)
+    options = RowOptions(groups, order, nan, max_rows, seed, discrete)
     sides = (x, y) if given is None else (x, y, given)
     if given is None:
         samples: tuple[Sample, ...] = (as_sample(x, y, options, least=LEAST_PAIRS),)
     else:
         samples = as_samples_given(x, y, given, options, least=LEAST_PAIRS)
+    labels = label_warnings(samples) if discrete is None else ()
     with open_checkpoint(checkpoint, samples, request) as store, worker_pool(request.processes):
-        run = _Run(request, store)
+        run = _Run(request, store, labels)
         found = run.plain(*samples) if given is None else run.given(*samples)
     names = tuple(ColumnNames.of(side) for side in sides)
     results = [
@@ -178,10 +195,12 @@ class _Run:
     Args:
         request: What to estimate and how.
         store: Where finished folds are stored.
+        labels: A warning of the numbers that trained methods read as labels.
     """
 
     request: Request
     store: Checkpoint | None
+    labels: tuple[Caution, ...] = ()
 
     def plain(self, raw: Sample) -> Found:
         """Return the information of x and y by each method."""
@@ -254,7 +273,8 @@ class _Run:
         for estimator in group:
             if isinstance(estimator, TrainedEstimator):
                 result = assess(estimator.reading(fit, sample), fit, estimator)
-                yield Estimate(result, fit.models)
+                warnings = (*result.warnings, *self.labels)
+                yield Estimate(replace(result, warnings=warnings), fit.models)
 
 
 def _within(

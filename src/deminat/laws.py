@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .api import estimate
-from .data.sample import LEAST_PAIRS, NanPolicy, RowOptions, Sample, as_sample
-from .estimators.registry import Method, Preset
+from .data.labels import Discrete
+from .data.sample import LEAST_PAIRS, NanPolicy, RowOptions, Sample, as_sample, label_warnings
+from .estimators.base import TrainedEstimator
+from .estimators.registry import Method, Preset, estimator_for
 from .results import MIResult
 from .runtime.progress import Progress, progress_of_part
 
@@ -29,6 +31,7 @@ __all__ = ["Check", "check"]
 
 Array = NDArray[np.float64]
 Sides = tuple[Array, Array]
+Flags = tuple[tuple[bool, ...], tuple[bool, ...]]  # for each column of x and of y
 
 _TAG = 0xC4EC  # rows may have been drawn by the stream of the seed alone
 _LEAST = 0.02  # nats that are always tolerated
@@ -77,6 +80,7 @@ def check(
     nan: NanPolicy = "raise",
     groups: Any = None,
     order: Any = None,
+    discrete: Discrete = None,
     max_rows: int | None = None,
     n_jobs: int = 1,
     budget: float | None = None,
@@ -87,9 +91,10 @@ def check(
     Args are those of `estimate`; `budget` is that of all estimates together. With `groups` or
     `order`, additivity is not checked.
     """
-    options = RowOptions(groups, order, nan, max_rows, seed)
+    options = RowOptions(groups, order, nan, max_rows, seed, discrete)
     sample = as_sample(x, y, options, least=LEAST_PAIRS).without_constants()
-    changes = [_Change("", "", (sample.x, sample.y)), *_changes(sample, seed)]
+    flags = sample.x_discrete, sample.y_discrete
+    changes = [_Change("", "", (sample.x, sample.y), flags), *_changes(sample, seed)]
     count = len(changes)
     sample_groups = None if sample.labels is sample.copies else sample.labels
     sample_order = order if sample.times is None else sample.times
@@ -106,10 +111,13 @@ def check(
             progress=progress_of_part(progress, i, count),
             groups=sample_groups if change.keeps_rows else None,
             order=sample_order if change.keeps_rows else None,
+            discrete=change.labels,
         )
         for i, change in enumerate(changes)
     ]
-    warnings = tuple(dict.fromkeys(sample.warnings + results[0].warnings))
+    trained = isinstance(estimator_for(method, preset, sample, seed), TrainedEstimator)
+    labels = label_warnings([sample]) if discrete is None and trained else ()
+    warnings = tuple(dict.fromkeys(sample.warnings + results[0].warnings + labels))
     base = replace(results[0], warnings=warnings)
     checks = [
         Check(change.law, change.words, result.mi, *change.limits(base, result))
@@ -125,9 +133,16 @@ class _Change:
     law: str
     words: str
     sides: Sides
+    discrete: Flags
     times: int = 1
     or_less: bool = False
     keeps_rows: bool = True  # so that groups and order still hold
+
+    @property
+    def labels(self) -> list[str]:
+        """The columns that are labels, so that all estimates read them alike."""
+        pairs = zip("xy", self.discrete, strict=True)
+        return [f"column {j} of {side}" for side, flags in pairs for j in np.flatnonzero(flags)]
 
     def limits(self, base: MIResult, found: MIResult) -> tuple[float, float]:
         """Return the limits of the estimate of the changed data, in nats."""
@@ -141,22 +156,27 @@ def _changes(sample: Sample, seed: int) -> Iterator[_Change]:
     """Yield the changed data of each law."""
     rng = np.random.default_rng([_TAG, seed])
     x, y = sample.x, sample.y
+    of_x, of_y = both = sample.x_discrete, sample.y_discrete
     permuted = x, y[rng.permutation(len(y))]
-    yield _Change("independence", "y permuted", permuted, times=0, keeps_rows=False)
-    yield _Change("symmetry", "x and y exchanged", (y, x))
+    yield _Change("independence", "y permuted", permuted, both, times=0, keeps_rows=False)
+    yield _Change("symmetry", "x and y exchanged", (y, x), (of_y, of_x))
     if x.ndim == y.ndim == 2:
         u, v = ((a - a.mean(axis=0)) / a.std(axis=0) for a in (x, y))
         mapped = u**3 + u, np.logaddexp(0, 2 * v)
-        yield _Change("invariance", "columns cubed and skewed", mapped)
+        yield _Change("invariance", "columns cubed and skewed", mapped, both)
     noisy = x, y + rng.standard_normal(y.shape) * y.std(axis=0)
-    yield _Change("data processing", "as much noise added to y", noisy, or_less=True)
+    yield _Change("data processing", "as much noise added to y", noisy, (of_x, ()), or_less=True)
     for name, side in (("x", x), ("y", y)):
         if side.ndim == 2 and side.shape[1] > 1:
-            half = side[:, : side.shape[1] // 2]
-            sides = (half, y) if name == "x" else (x, half)
+            half = side.shape[1] // 2
+            if name == "x":
+                sides, flags = (x[:, :half], y), (of_x[:half], of_y)
+            else:
+                sides, flags = (x, y[:, :half]), (of_x, of_y[:half])
             words = f"half of the columns of {name}"
-            yield _Change("data processing", words, sides, or_less=True)
+            yield _Change("data processing", words, sides, flags, or_less=True)
     if sample.labels is None and sample.times is None and len(x) >= 2 * LEAST_PAIRS:
         first, second = np.split(rng.permutation(len(x))[: len(x) // 2 * 2], 2)
         two_x, two_y = (np.concatenate([a[first], a[second]], axis=1) for a in (x, y))
-        yield _Change("additivity", "rows concatenated two by two", (two_x, two_y), times=2)
+        two, flags = (two_x, two_y), (2 * of_x, 2 * of_y)
+        yield _Change("additivity", "rows concatenated two by two", two, flags, times=2)

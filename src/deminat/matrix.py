@@ -17,7 +17,7 @@ References:
 import hashlib
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, combinations, product
 from pathlib import Path
 from typing import Any, cast
@@ -31,6 +31,7 @@ from scipy.stats import false_discovery_control
 from .api import estimate
 from .data.arrays import as_rows
 from .data.files.columns import format_names
+from .data.labels import Discrete
 from .data.sample import NanPolicy, RowOptions
 from .errors import DataError
 from .estimators.registry import Preset
@@ -100,6 +101,7 @@ def pairwise(
     nan: NanPolicy = "raise",
     groups: Any = None,
     order: Any = None,
+    discrete: Discrete = None,
     store: Path | None = None,
     n_jobs: int = 1,
     cluster: str | None = None,
@@ -109,8 +111,8 @@ def pairwise(
 
     Args:
         data: A frame of pandas or polars.
-        x: Columns of the one side, each pair once. By default all columns that are numbers or of a
-            categorical type; a warning names the others.
+        x: Columns of the one side, each pair once. By default all columns that are numbers or
+            labels; a warning names the others.
         y: Columns of the other side; by default those of x.
         preset: As of `estimate`.
         folds: As of `estimate`. The default is 5 below 2,000 rows, where critics need most of them
@@ -119,6 +121,8 @@ def pairwise(
         nan: `"raise"` an error on missing values, or `"omit"` the rows of a pair that hold one.
         groups: As of `estimate`, or the name of a column, which is then in no pair unless named.
         order: As of `estimate`, or the name of a column, likewise.
+        discrete: Which columns of numbers are labels: `True` for all, `False` for none, or their
+            names. By default those that take few values, each repeated often.
         store: A file of durable rows, to continue from; `None` holds them in memory.
         n_jobs: Processes to use.
         cluster: Address of a Dask scheduler to use instead.
@@ -126,7 +130,8 @@ def pairwise(
     """
     frame = nw.from_native(data, eager_only=True)
     apart = [name for name in (groups, order) if isinstance(name, str)]
-    _check_names(frame, [*(x or ()), *(y or ()), *apart])
+    options = RowOptions(None, None, nan, None, seed, discrete)
+    _check_names(frame, [*(x or ()), *(y or ()), *apart, *_listed(discrete)])
     x = _usable(frame.drop(apart)) if x is None else x
     if folds is None:
         folds = 5 if len(frame) < _MANY_ROWS else 2
@@ -136,7 +141,7 @@ def pairwise(
     shared: Cell = {"preset": preset, "folds": folds, "seed": seed, "nan": nan}
     labels = (("groups", groups), ("order", order))
     shared |= {name: _fingerprint(value) for name, value in labels if value is not None}
-    options = RowOptions(groups, order, nan, None, seed)
+    options = replace(options, groups=groups, order=order)
     sweep = Sweep(_cells(frame, _pairs(x, y), shared, options), _estimated)
     with SqliteStore.in_memory() if store is None else SqliteStore.writing(store) as rows:
         found = run_sweep(sweep, rows, jobs=n_jobs, cluster=cluster, progress=progress)
@@ -150,22 +155,28 @@ def _check_names(frame: nw.DataFrame[Any], names: Sequence[str]) -> None:
             raise DataError(f"no column {name!r}; there are {', '.join(frame.columns[:20])}")
 
 
+def _listed(discrete: Discrete) -> Sequence[str]:
+    """Return the columns that are named as labels."""
+    return () if discrete is None or isinstance(discrete, bool | np.bool_) else discrete
+
+
 def _usable(frame: nw.DataFrame[Any]) -> list[str]:
     """Return the columns that are numbers or categories; warn of the others."""
     usable = [name for name in frame.columns if _is_usable(frame[name])]
     others = [name for name in frame.columns if name not in set(usable)]
     if others:
         warnings.warn(
-            f"left out: {format_names(others)} (not numbers; give categories a categorical type)",
+            f"left out: {format_names(others)} (neither numbers nor labels)",
             stacklevel=3,
         )
     return usable
 
 
 def _is_usable(column: nw.Series[Any]) -> bool:
-    """Tell whether `estimate` accepts a column; only of objects every value must be read."""
+    """Tell whether `estimate` accepts a column; only of objects and text all must be read."""
+    all_matter = column.dtype in (nw.Object, nw.String)
     try:
-        as_rows((column if column.dtype == nw.Object else column.head(1)).to_native(), "")
+        as_rows((column if all_matter else column.head(1)).to_native(), "")
     except DataError:
         return False
     return True
@@ -198,7 +209,12 @@ def _cells(
     for a, b in pairs:
         (x, of_x), (y, of_y) = columns[a], columns[b]
         entries = {"x": a, "y": b, "values": f"{of_x} {of_y}", **shared}
-        cells.append(_PairCell(entries, (x, y), rows))
+        discrete = rows.discrete
+        if discrete is not None:
+            if not isinstance(discrete, bool | np.bool_):
+                discrete = [name for name in (a, b) if name in discrete]
+            entries["discrete"] = repr(discrete)
+        cells.append(_PairCell(entries, (x, y), replace(rows, discrete=discrete)))
     return cells
 
 
@@ -229,6 +245,7 @@ def _estimated(cell: Cell) -> list[Row]:
             nan=pair.rows.nan,
             groups=pair.rows.groups,
             order=pair.rows.order,
+            discrete=pair.rows.discrete,
         )
     except DataError as error:
         return [{**cell, **row, "error": str(error)}]

@@ -109,6 +109,10 @@ class Diagnostics(Mapping[str, Any]):
         normaliser: Mean of exp f over unpaired pairs; 1 for a log ratio.
         normaliser_error: Its standard error.
         normaliser_checkable: Whether so many pairs can show that it is 1.
+        log_normaliser_x: Mean over held-out x of log Z(x), the log of the mean of exp f over
+            unpaired y; 0 for a log ratio.
+        log_normaliser_y: The same of log Z(y).
+        log_normaliser_error: Standard error of the mean of both.
         calibration: Predicted and observed shares of joint pairs.
         calibration_error: Their mean absolute difference.
         fold_means: Mean held-out score of each fold.
@@ -133,6 +137,9 @@ class Diagnostics(Mapping[str, Any]):
     normaliser: float | None = None
     normaliser_error: float | None = None
     normaliser_checkable: bool | None = None
+    log_normaliser_x: float | None = None
+    log_normaliser_y: float | None = None
+    log_normaliser_error: float | None = None
     calibration: tuple[CalibrationBin, ...] | None = None
     calibration_error: float | None = None
     fold_means: tuple[float, ...] | None = None

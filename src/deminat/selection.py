@@ -6,7 +6,7 @@ own information $I(x_j; y)$, and what is lost without it, $I(x; y) - I(x_{-j}; y
 redundant columns, none of which is missed; the second finds those that matter only together.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -95,6 +95,8 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         """
         columns = np.take(x, part, axis=1)
         sample = as_sample(columns, target, least=LEAST_PAIRS).without_constants()
+        if isinstance(target, np.ndarray):  # classes are indicators
+            sample = replace(sample, y_discrete=(False,) * sample.y.shape[1])
         if sample.is_constant():
             return 0.0, np.zeros(len(x))
         estimator = estimator_for("demi", self.preset, sample, self.seed)

@@ -15,7 +15,7 @@ from ..estimators.registry import trains
 from . import options as opt
 from .app import app
 from .console import format_path, print_results, progress, say
-from .inputs import check_installed, row_columns, scan_sides
+from .inputs import check_installed, labels_of_sides, row_columns, scan_sides
 from .saved_runs import command_line, resumable_run, save_finished
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["estimate"]
 
-_REPORTED = "preset", "categorical", "groups", "order"  # options that a report lists
+_REPORTED = "preset", "categorical", "discrete", "groups", "order"  # options that a report lists
 _MAX_COLUMNS = 20  # of x and y together that are written beside the contributions
 
 Pointwise = Annotated[
@@ -43,6 +43,7 @@ def estimate(
     x: opt.X = None,
     y: opt.Y = None,
     categorical: opt.Categorical = "",
+    discrete: opt.Discrete = None,
     given: opt.Given = None,
     groups: opt.Groups = None,
     order: opt.Order = None,
@@ -105,6 +106,7 @@ def estimate(
             given=z_side,
             groups=row_groups,
             order=row_order,
+            discrete=labels_of_sides(discrete, x_side, y_side, z_side),
             max_rows=max_rows,
             n_jobs=jobs or -1,
             budget=budget,

@@ -9,10 +9,19 @@ from typing import Any
 from ..errors import DataError, printable
 from .console import say
 
-__all__ = ["check_installed", "row_column_names", "row_columns", "scan_sides"]
+__all__ = [
+    "check_installed",
+    "label_columns",
+    "labels_of_sides",
+    "row_column_names",
+    "row_columns",
+    "scan_sides",
+]
 
 # Values of --order that are not the name of a column.
 _ORDERS = {None: None, "rows": True, "none": False, "None": False}
+# Values of --discrete that are not names of columns.
+_DISCRETE = {None: None, "all": True, "none": False}
 
 
 def check_installed(module: str, purpose: str) -> None:
@@ -84,6 +93,49 @@ def _check_sides(sides: Sequence[Any], scoring: bool) -> None:
             side.take(np.arange(1))  # refuses text before heavy libraries are loaded
             if not scoring:
                 check_recurring(side)
+
+
+def labels_of_sides(discrete: str | None, *sides: Any) -> bool | list[str] | None:
+    """Return `discrete` as the library takes it, for x, y and, if given, z.
+
+    Names that no table has may be of sides or of columns of arrays, which the library knows.
+    """
+    if discrete in _DISCRETE:
+        return _DISCRETE[discrete]
+    from ..data.files.columns import parse_names
+
+    found = [(name, _find(name, sides)) for name in parse_names(str(discrete))]
+    return [column for name, columns in found for column in columns or [name]]
+
+
+def _find(name: str, sides: Sequence[Any]) -> list[str]:
+    """Return the columns of that name, or number, in messages of the library."""
+    import numpy as np
+
+    from ..data.files.columns import Columns, is_missing, resolve
+
+    found = []
+    for side, where in zip(sides, ("x", "y", "given"), strict=False):
+        if not isinstance(side, Columns) or is_missing(side.table, name):
+            continue
+        column = resolve(side.table, name)
+        if column in side.names:
+            # The columns of an array are numbered among those that were chosen.
+            unnamed = isinstance(side.take(np.arange(1)), np.ndarray)
+            column = f"column {side.names.index(column)}" if unnamed else printable(column)
+            found.append(f"{column} of {where}")
+    return found
+
+
+def label_columns(file: Path, discrete: str | None) -> bool | list[str] | None:
+    """Return `discrete` as the library takes it, for the columns of one table."""
+    if discrete in _DISCRETE:
+        return _DISCRETE[discrete]
+    from ..data.files.columns import parse_names, resolve
+    from ..data.files.formats import check_file, open_table
+
+    table, names = open_table(check_file(file)), parse_names(str(discrete))
+    return names if table is None else [resolve(table, name) for name in names]
 
 
 def row_column_names(groups: str | None, order: str | None) -> list[str]:

@@ -8,7 +8,7 @@ from ..estimators.registry import METHODS
 from . import options as opt
 from .app import app
 from .console import print_json, print_table, print_warnings, progress
-from .inputs import row_columns, scan_sides
+from .inputs import labels_of_sides, row_columns, scan_sides
 
 __all__ = ["check"]
 
@@ -20,6 +20,7 @@ def check(
     x: opt.X = None,
     y: opt.Y = None,
     categorical: opt.Categorical = "",
+    discrete: opt.Discrete = None,
     groups: opt.Groups = None,
     order: opt.Order = None,
     max_rows: opt.MaxRows = None,
@@ -57,6 +58,7 @@ def check(
             nan=nan.value,
             groups=row_groups,
             order=row_order,
+            discrete=labels_of_sides(discrete, x_side, y_side),
             max_rows=max_rows,
             n_jobs=jobs or -1,
             budget=budget,

@@ -10,7 +10,7 @@ from typer import Option
 from . import options as opt
 from .app import app
 from .console import print_json, print_table, progress, say
-from .inputs import row_column_names, row_columns
+from .inputs import label_columns, row_column_names, row_columns
 
 if TYPE_CHECKING:
     from ..matrix import PairwiseResult
@@ -33,6 +33,7 @@ def matrix(
         str | None, Option(help="Columns to pair with those of --x (default: those of --x).")
     ] = None,
     categorical: opt.Categorical = "",
+    discrete: opt.Discrete = None,
     groups: opt.Groups = None,
     order: opt.Order = None,
     out: Annotated[
@@ -79,6 +80,7 @@ def matrix(
             nan=nan.value,
             groups=row_groups,
             order=row_order,
+            discrete=label_columns(file, discrete),
             store=out / "pairs.sqlite",
             n_jobs=jobs or -1,
             cluster=cluster,

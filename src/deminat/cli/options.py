@@ -14,6 +14,7 @@ __all__ = [
     "Budget",
     "Categorical",
     "Cluster",
+    "Discrete",
     "File",
     "Folds",
     "Groups",
@@ -82,6 +83,15 @@ Given = Annotated[
     str | None, Option(help="Columns of z, like --x: how much x tells about y beyond z.")
 ]
 Categorical = Annotated[str, Option(help="Columns that are categories, separated by commas.")]
+Discrete = Annotated[
+    str | None,
+    Option(
+        metavar="NAMES",
+        help="Columns of numbers that are labels, whose codes may be in any order, separated by "
+        "commas; 'x' or 'y' for a whole file or array. 'all' or 'none' of them (default: those "
+        "that take few values, each repeated often; a warning names them).",
+    ),
+]
 Groups = Annotated[
     str | None,
     Option(

@@ -7,7 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from ..data.pairs import Batch
-from .composed import BaselineCritic, ClosedForm, StagedCritic, SumCritic
+from .composed import (
+    BaselineCritic,
+    ClosedForm,
+    MeanCritic,
+    NormalisedCritic,
+    StagedCritic,
+    SumCritic,
+)
 from .features import Features, Inputs, select_rows
 
 __all__ = [
@@ -20,7 +27,10 @@ __all__ = [
     "split_table",
 ]
 
-_TAKES_FEATURES = BaselineCritic, ClosedForm, StagedCritic, SumCritic
+_TAKES_FEATURES = (
+    *(BaselineCritic, ClosedForm, MeanCritic),
+    *(NormalisedCritic, StagedCritic, SumCritic),
+)
 _TABLE = 8  # rows a partner up to which all scores are cheaper than the few that are wanted
 _ROWS_AT_ONCE = 1 << 12  # of a forward pass without gradient: bounds its memory
 
@@ -86,7 +96,7 @@ def score_table(critic: nn.Module, x: Features, y: Features) -> Tensor:
         left, right = critic.left(_as_accepted(critic, x)), critic.right(_as_accepted(critic, y))
         return left @ right.T
     if isinstance(critic, ClosedForm):
-        left, right = (a.baseline.float().view(len(a), critic.components, -1) for a in (x, y))
+        left, right = (a.baseline.view(len(a), critic.components, -1) for a in (x, y))
         return torch.einsum("mcr,kcr->mkc", left, right).logsumexp(dim=2)
     rows, k = torch.arange(len(x)), len(y)
     tiles = torch.split(rows, max(1, _ROWS_AT_ONCE // k))

@@ -6,16 +6,17 @@ Both sides become float64 arrays of n rows, never cast in place. What cannot be 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from itertools import compress
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..results import Caution
-from .arrays import as_rows
+from .arrays import UNNAMED, SideRows, as_rows
 from .dependence import (
     gap_between,
     group_codes,
@@ -23,6 +24,14 @@ from .dependence import (
     merge_labels,
     serial_warnings,
     time_ranks,
+)
+from .labels import (
+    Declared,
+    Discrete,
+    check_discrete,
+    declared_labels,
+    describe_labels,
+    discrete_columns,
 )
 from .source import Rows, as_two_sides
 from .subsample import Subsample, subsample
@@ -36,15 +45,15 @@ __all__ = [
     "as_sample",
     "as_samples_given",
     "complete_rows",
+    "label_warnings",
     "varying_columns",
 ]
 
 Array = NDArray[np.float64]
-Named = tuple[Array, tuple[str, ...]]  # rows, and what their columns are called
 NanPolicy = Literal["raise", "omit"]
-UNNAMED = "column 0"  # what messages call the first column of an array
 LEAST_PAIRS = 20  # five folds of four: fewer cannot be trained on and held out
 _NAMES = 5  # of a side, in messages and descriptions
+_OF_A_SIDE = "", "_names", "_discrete"  # what fields of a sample are called, after x or y
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,9 @@ class RowOptions:
         max_rows: Use at most this many rows, sampled at random; `None` for the default limit of
             `subsample`, infinity for all.
         seed: Of that sample.
+        discrete: Which columns of numbers are labels: all (`True`), none (`False`), or those named
+            as in messages, such as "zip", "column 0 of x" or "x" for all of x. `None` for those
+            that take few values, each repeated often. Text and categories are labels always.
     """
 
     groups: Any = None
@@ -66,10 +78,12 @@ class RowOptions:
     nan: NanPolicy = "raise"
     max_rows: float | None = math.inf
     seed: int = 0
+    discrete: Discrete = None
 
     def __post_init__(self) -> None:
         if self.nan not in ("raise", "omit"):
             raise ValueError(f'nan must be "raise" or "omit", got {self.nan!r}')
+        check_discrete(self.discrete)
 
 
 _ALL_ROWS = RowOptions()
@@ -92,6 +106,9 @@ class Sample:
         dropped: How many pairs were left out because a value was missing.
         rows: (n,) row numbers in the input, counted from 0; `None` where they are not known.
         warnings: What was repaired on the way.
+        x_discrete: For each column of x, whether its values are labels whose order means nothing;
+            () for images.
+        y_discrete: The same of y.
     """
 
     x: Array
@@ -105,9 +122,15 @@ class Sample:
     dropped: int = 0
     warnings: tuple[Caution, ...] = ()
     rows: Rows | None = None
+    x_discrete: tuple[bool, ...] = ()
+    y_discrete: tuple[bool, ...] = ()
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def are_labels(self) -> tuple[bool, bool]:
+        """Tell of each side whether all of its columns are labels."""
+        return tuple(bool(d) and all(d) for d in (self.x_discrete, self.y_discrete))  # type: ignore[return-value]
 
     def take(self, rows: Rows) -> "Sample":
         """Return the pairs at `rows`."""
@@ -118,10 +141,17 @@ class Sample:
 
     def without_constants(self) -> "Sample":
         """Return the sample less its constant columns; of an all-constant side one stays."""
-        (x, x_names), of_x = _varying(self.x, self.x_names, "x")
-        (y, y_names), of_y = _varying(self.y, self.y_names, "y")
-        warnings = self.warnings + of_x + of_y
-        return replace(self, x=x, y=y, x_names=x_names, y_names=y_names, warnings=warnings)
+        kept = self
+        for side in ("x", "y"):
+            rows, names, discrete = (getattr(self, f"{side}{what}") for what in _OF_A_SIDE)
+            keep = varying_columns(rows)
+            if keep is None:
+                continue
+            parts = rows[:, keep], tuple(compress(names, keep)), tuple(compress(discrete, keep))
+            changed = {f"{side}{what}": part for what, part in zip(_OF_A_SIDE, parts, strict=True)}
+            warnings = (*kept.warnings, _constants(rows, names, side))
+            kept = replace(kept, **changed, warnings=warnings)
+        return kept
 
     def is_constant(self) -> bool:
         """Tell whether one side is constant, so that the MI is 0."""
@@ -141,8 +171,9 @@ def as_sample(x: Any, y: Any, options: RowOptions = _ALL_ROWS, *, least: int = 2
     used = subsample(
         as_two_sides(x, y), options.groups, options.order, options.max_rows, options.seed
     )
-    x, y = (as_rows(side, name) for side, name in zip(used.sides, "xy", strict=True))
-    return _checked(x, y, used, options.nan, least)
+    sides = dict(zip("xy", map(as_rows, used.sides, "xy"), strict=True))
+    of_x, of_y = _declared(sides, options.discrete)
+    return _checked(of_x, of_y, used, options.nan, least)
 
 
 def as_samples_given(
@@ -156,20 +187,65 @@ def as_samples_given(
     _check_labels(x, z, "given")
     sides = *as_two_sides(x, y), z
     used = subsample(sides, options.groups, options.order, options.max_rows, options.seed)
-    x, y, z = map(as_rows, used.sides, ("x", "y", "given"))
-    if not len(x[0]) == len(y[0]) == len(z[0]):
+    names = "x", "y", "given"
+    read = dict(zip(names, map(as_rows, used.sides, names), strict=True))
+    counts = [len(side.rows) for side in read.values()]
+    if len(set(counts)) > 1:
         raise DataError(
-            f"x has {len(x[0])} rows, y {len(y[0])} and given {len(z[0])}; row i of each must go "
+            f"x has {counts[0]} rows, y {counts[1]} and given {counts[2]}; row i of each must go "
             "together"
         )
-    (y_rows, y_names), (z_rows, z_names) = (_flat(*side) for side in (y, z))
-    both = (np.hstack([y_rows, z_rows]), y_names + z_names)
-    sample, d = _checked(x, both, used, options.nan, least), len(y_names)
+    of_x, of_y, of_z = _declared(read, options.discrete)
+    of_y, of_z = of_y.flat(), of_z.flat()
+    rows = np.hstack([of_y.rows, of_z.rows])
+    both = _Side(rows, of_y.names + of_z.names, of_y.declared + of_z.declared)
+    sample, d = _checked(of_x, both, used, options.nan, least), len(of_y.names)
+    known, pair = sample.y_discrete[d:], sample.y_discrete[:d]
     return (
         sample,
-        replace(sample, y=sample.y[:, d:], y_names=z_names),
-        replace(sample, y=sample.y[:, :d], y_names=y_names),
+        replace(sample, y=sample.y[:, d:], y_names=of_z.names, y_discrete=known),
+        replace(sample, y=sample.y[:, :d], y_names=of_y.names, y_discrete=pair),
     )
+
+
+def label_warnings(samples: Sequence[Sample]) -> tuple[Caution, ...]:
+    """Return a warning of the numbers that are read as labels, where nothing was declared.
+
+    Args:
+        samples: One, or those of `as_samples_given`.
+    """
+    whole, *parts = samples
+    pair = parts[-1] if parts else whole
+    sides = {
+        "x": (whole.x, whole.x_names, whole.x_discrete),
+        "y": (pair.y, pair.y_names, pair.y_discrete),
+    }
+    if parts:
+        sides["given"] = parts[0].y, parts[0].y_names, parts[0].y_discrete
+    return describe_labels(sides)
+
+
+class _Side(NamedTuple):
+    """The rows of a side, what messages call its columns, and which are declared labels."""
+
+    rows: Array
+    names: tuple[str, ...]
+    declared: Declared
+
+    def flat(self) -> "_Side":
+        """Return rows (n, d) of any shape; pixels are no labels."""
+        if self.rows.ndim == 2:
+            return self
+        flat = self.rows.reshape(len(self.rows), -1)
+        each = flat.shape[1] // max(1, len(self.names))
+        names = tuple(f"{name}[{i}]" for name in self.names for i in range(each))
+        return _Side(flat, self.names if each == 1 else names, (False,) * flat.shape[1])
+
+
+def _declared(sides: Mapping[str, SideRows], discrete: Discrete) -> list[_Side]:
+    """Return the sides with what is declared of their columns."""
+    pairs = zip(sides.values(), declared_labels(sides, discrete), strict=True)
+    return [_Side(side.rows, side.names, declared) for side, declared in pairs]
 
 
 def _check_labels(x: Any, y: Any, name: str = "y") -> None:
@@ -192,16 +268,9 @@ def complete_rows(*sides: Any) -> NDArray[np.bool_]:
     return np.asarray(np.logical_and.reduce([_finite_rows(rows) for rows in named]))
 
 
-def _flat(rows: Array, names: tuple[str, ...]) -> Named:
-    """Return rows (n, d) of any shape, with a name for each column."""
-    flat = rows.reshape(len(rows), -1)
-    each = flat.shape[1] // max(1, len(names))
-    return flat, names if each == 1 else tuple(f"{n}[{i}]" for n in names for i in range(each))
-
-
-def _checked(x_side: Named, y_side: Named, used: Subsample, nan: NanPolicy, least: int) -> Sample:
+def _checked(x_side: _Side, y_side: _Side, used: Subsample, nan: NanPolicy, least: int) -> Sample:
     """Return a sample of the rows in use, with names of their columns."""
-    (x, x_names), (y, y_names) = x_side, y_side
+    (x, x_names, x_declared), (y, y_names, y_declared) = x_side, y_side
     if len(x) != len(y):
         raise DataError(
             f"x has {len(x)} rows and y has {len(y)}; row i of x must go with row i of y"
@@ -226,8 +295,17 @@ def _checked(x_side: Named, y_side: Named, used: Subsample, nan: NanPolicy, leas
             "for one series in time"
         )
     warnings, rows = warnings + tied, used.numbers(np.flatnonzero(finite))
+    x, y = x[finite], y[finite]
     sample = Sample(
-        x[finite], y[finite], x_names, y_names, dropped=dropped, warnings=warnings, rows=rows
+        x,
+        y,
+        x_names,
+        y_names,
+        dropped=dropped,
+        warnings=warnings,
+        rows=rows,
+        x_discrete=discrete_columns(x, x_declared),
+        y_discrete=discrete_columns(y, y_declared),
     )
     if times is None:
         # order=False: the order of rows means nothing
@@ -276,19 +354,15 @@ def _missing(a: Array, names: Sequence[str], side: str) -> str | None:
     return f"{side} has NaN or inf in {rows} of {len(a)} rows: {where}"
 
 
-def _varying(a: Array, names: tuple[str, ...], side: str) -> tuple[Named, tuple[Caution, ...]]:
-    """Return the columns that vary, or the first if none does, their names, and warnings."""
+def _constants(a: Array, names: Sequence[str], side: str) -> Caution:
+    """Return the warning that some columns of a side are constant."""
     varies = (a != a[:1]).any(axis=0)
-    keep = varying_columns(a)
-    if keep is None:
-        return (a, names), ()
     listed = ", ".join(names[j] for j in np.flatnonzero(~varies)[:_NAMES])
-    constant = Caution(
+    return Caution(
         "constant",
         f"{int((~varies).sum())} constant column(s) of {side} carry no information: {listed}",
         "They were left out" if varies.any() else "Nothing varies, so the MI is 0",
     )
-    return (a[:, keep], tuple(np.asarray(names)[keep])), (constant,)
 
 
 def varying_columns(a: Array) -> NDArray[np.bool_] | None:

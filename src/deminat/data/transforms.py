@@ -5,6 +5,7 @@ is easiest to learn from. All arithmetic is in float64; only the result, which i
 become float32, in which a column of 1e8 + {0, 1, 2} would be constant.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
@@ -16,6 +17,7 @@ from scipy.special import ndtri
 __all__ = [
     "Array",
     "Identity",
+    "Indicators",
     "Linear",
     "Norms",
     "RankToNormal",
@@ -29,6 +31,9 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _NORMS = 3  # per row
+_BINARY = 2  # values that are read alike as numbers
+_FREQUENT = 5  # rows of a value that has an indicator
+_INDICATORS = 512  # of a side, at most
 _MIN_SLOPE = 1e-9
 _MAX_NORM = 4.0  # standard deviations of a log norm, beyond which networks would extrapolate
 
@@ -178,24 +183,62 @@ class Views:
 
     views: tuple[Transform, ...]
     norms: "Norms | None" = None
+    indicators: "Indicators | None" = None
 
     @classmethod
-    def fit(cls, a: Array) -> Self:
-        """Return the map fitted on rows `a` (n, ...)."""
+    def fit(cls, a: Array, labels: Sequence[bool] = ()) -> Self:
+        """Return the map fitted on rows `a` (n, ...), of whose columns some are labels."""
         if a.ndim > 2:
             return cls((Standardize.fit(a),))
         robust, ranks = Robust.fit(a), RankToNormal.fit(a)
-        return cls((robust, ranks), Norms.fit(a, robust.linear(), ranks))
+        norms = Norms.fit(a, robust.linear(), ranks)
+        return cls((robust, ranks), norms, Indicators.fit(a, labels) if any(labels) else None)
 
     def __call__(self, a: Array) -> Array:
         """Return the views of rows `a`: (m, 2 d + 3) for columns, unchanged shape for images."""
         if self.norms is None:
             return self.views[0](a)
-        return np.concatenate([*(view(a) for view in self.views), self.norms(a)], axis=1)
+        parts = [*(view(a) for view in self.views), self.norms(a)]
+        if self.indicators is not None:
+            parts.append(self.indicators(a))
+        return np.concatenate(parts, axis=1)
 
     def columns(self, selected: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return the columns of the views that belong to columns `selected` (d,), and the norms."""
-        return np.flatnonzero(np.concatenate([selected, selected, np.ones(_NORMS, dtype=bool)]))
+        seen = [selected, selected, np.ones(_NORMS, dtype=bool)]
+        if self.indicators is not None:
+            seen.append(selected[self.indicators.columns])
+        return np.flatnonzero(np.concatenate(seen))
+
+
+@dataclass(frozen=True)
+class Indicators:
+    """Columns of zeros and ones, one for each frequent value of a label, whatever its code.
+
+    Args:
+        columns: (p,) whose values they are.
+        values: (p,) where they are 1.
+    """
+
+    columns: NDArray[np.int64]
+    values: Array
+
+    @classmethod
+    def fit(cls, a: Array, labels: Sequence[bool]) -> Self:
+        """Return the indicators of rows `a` (n, d); two values need none."""
+        found: list[tuple[int, int, float]] = []
+        for j in np.flatnonzero(labels):
+            values, counts = np.unique(a[:, j], return_counts=True)
+            if len(values) > _BINARY:
+                each = zip(counts.tolist(), values.tolist(), strict=True)
+                found += [(-count, int(j), value) for count, value in each if count >= _FREQUENT]
+        found = sorted(found)[:_INDICATORS]
+        columns = np.array([j for _, j, _ in found], dtype=np.int64)
+        return cls(columns, np.array([value for _, _, value in found], dtype=np.float64))
+
+    def __call__(self, a: Array) -> Array:
+        """Return the indicators (m, p) of rows `a` (m, d)."""
+        return np.asarray(a[:, self.columns] == self.values, dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ References:
     Akaike (1974), A new look at the statistical model identification.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -32,6 +33,7 @@ from ..runtime.process import one_thread
 from ..runtime.progress import Progress, part_progress
 from ..training.callbacks import Callback, History, Recorder, listen, training_diagnostics
 from .fitted import Scorer, Tables
+from .normaliser import LogNormalisers, log_normalisers
 from .scores import Scores
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class Fold:
         training_mean: Mean joint score of the rows that it was given to train on, in nats.
         baseline_mean: Mean score of the held-out pairs by the baseline alone, in nats.
         history: Of the training.
+        log_z: Normalisers of the scores, by held-out rows.
         model: Scores further pairs.
     """
 
@@ -60,6 +63,7 @@ class Fold:
     training_mean: float
     baseline_mean: float
     history: History
+    log_z: LogNormalisers
     model: Scorer
 
 
@@ -103,6 +107,7 @@ class CrossFit:
         training_means: The same of the rows that its model was given to train on.
         baseline_means: The same of each fold, by the baseline alone.
         tables: (draws, pairs, 2, 2) of each fold: each x of a pair of rows with each y.
+        log_z: Normalisers of the scores of each fold.
         models: Of each fold.
     """
 
@@ -112,6 +117,7 @@ class CrossFit:
     training_means: tuple[float, ...]
     baseline_means: tuple[float, ...]
     tables: tuple[Tables, ...]
+    log_z: tuple[LogNormalisers, ...] = ()
     models: tuple[Scorer, ...] = ()
 
     @property
@@ -121,13 +127,21 @@ class CrossFit:
 
     def diagnostics(self, scaling: str) -> Diagnostics:
         """Return what results report of the trainings."""
+        errors = [z.error for z in self.log_z]
         return replace(
             training_diagnostics(self.histories),
             fold_means=self.fold_means,
             training_means=self.training_means,
             baseline_means=self.baseline_means,
+            log_normaliser_x=_mean(z.of_x for z in self.log_z),
+            log_normaliser_y=_mean(z.of_y for z in self.log_z),
+            log_normaliser_error=math.hypot(*errors) / max(1, len(errors)),
             scaling=scaling,
         )
+
+
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean([*values]))
 
 
 def cross_fit(
@@ -185,6 +199,7 @@ def _assemble(parts: Sequence[NDArray[np.int64]], fits: Sequence[Fold]) -> Cross
         tuple(fit.training_mean for fit in fits),
         tuple(fit.baseline_mean for fit in fits),
         tuple(fit.tables for fit in fits),
+        tuple(fit.log_z for fit in fits),
         tuple(fit.model for fit in fits),
     )
 
@@ -230,5 +245,6 @@ def _fit_fold(
         float(scorer.joint(rest).mean()),
         fitted.baseline_mean(held),
         fitted.history_,
+        log_normalisers(scorer, held),
         scorer,
     )

@@ -9,6 +9,7 @@ New rows must have the columns of the fit. Columns with names are matched by nam
 category that no new row has is a column of zeros; one that the fit never saw is an error.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
@@ -18,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from ..critics.scoring import joint_scores, product_scores
+from ..critics.scoring import joint_scores, product_scores, score_table
 from ..data.arrays import columns_of
 from ..data.pairs import draw_partners
 from ..data.sample import (
@@ -76,6 +77,10 @@ class Scorer(PairScorer, Protocol):
         """Return the scores of pairs of independent rows, each x of a pair with each y."""
         ...
 
+    def table(self, x: Sample, y: Sample) -> Array:
+        """Return the scores (m, k) of each x of a sample with each y of another."""
+        ...
+
 
 @dataclass(frozen=True)
 class FittedScorer:
@@ -118,6 +123,12 @@ class FittedScorer:
         scores = torch.cat(found) if rows.size else torch.empty(0)
         return scores.double().numpy().reshape(*rows.shape, PAIR_SIZE) - self.offset
 
+    def table(self, x: Sample, y: Sample) -> Array:
+        """Return the scores (m, k) of each x of a sample with each y of another."""
+        with one_thread():
+            found = score_table(self.critic, self.scales(x)[0], self.scales(y)[1])
+        return np.asarray(found.double().numpy() - self.offset)
+
 
 @dataclass(frozen=True)
 class PooledScorer:
@@ -127,11 +138,13 @@ class PooledScorer:
         experts: Score pairs.
         log_weights: (m,) of the experts.
         log_nothing: Log weight of a ratio of 1: x and y are independent.
+        highest: Nats that no pair exceeds, since the rows of the fit could not show as many.
     """
 
     experts: tuple[FittedScorer, ...]
     log_weights: Array
     log_nothing: float
+    highest: float = math.inf
 
     def joint(self, sample: Sample) -> Array:
         """Return the log ratio (n,) of the pairs of a sample, in nats."""
@@ -151,9 +164,15 @@ class PooledScorer:
         shape = *row_pairs(sample, seed).shape, PAIR_SIZE
         return self._pooled([e.tables(sample, seed) for e in self.experts], np.zeros(shape))
 
+    def table(self, x: Sample, y: Sample) -> Array:
+        """Return the scores (m, k) of each x of a sample with each y of another."""
+        each = [e.table(x, y) for e in self.experts]
+        return self._pooled(each, np.zeros((len(x), len(y))))
+
     def _pooled(self, each: Sequence[Array], nothing: Array) -> Array:
         weighted = [w + scores for w, scores in zip(self.log_weights, each, strict=True)]
-        return np.asarray(np.logaddexp.reduce([*weighted, nothing + self.log_nothing], axis=0))
+        pooled = np.logaddexp.reduce([*weighted, nothing + self.log_nothing], axis=0)
+        return np.asarray(np.minimum(pooled, self.highest))
 
 
 @dataclass(frozen=True)

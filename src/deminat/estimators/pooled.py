@@ -23,100 +23,35 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from ..critics.baselines import Baseline, GaussianCopula
+from ..critics.baselines import Baseline
 from ..critics.baselines.experts import closed_form_experts
-from ..critics.baselines.table import Table
-from ..critics.composed import ClosedForm
-from ..critics.scoring import score_table
+from ..critics.composed import ClosedForm, ColumnCritic
 from ..data.sample import Sample
 from ..data.splits import hold_out
 from ..data.transforms import Identity
 from ..objectives import DEMI, Objective
-from ..runtime.process import one_thread
 from ..runtime.progress import Progress
 from ..training.callbacks import History
 from ..training.config import AUTO
 from ..training.early_stopping import EarlyStopping
-from .base import Array, ObjectiveEstimator
+from .base import ObjectiveEstimator
+from .contrastive import NO_HISTORY, Networks, Trained
 from .fitted import FittedScorer, PooledScorer, Scorer
+from .judging import AHEAD, Judgement, JudgingRows, admitted, best_score, pool_weights
 from .neural import Estimator
 from .scaling import Scales
 
 __all__ = ["Judgement", "Pool"]
 
-_TOLERATED = 0.05  # nats of mean log Z
-_NEAR = 0.1  # share of the best score that an expert may lack
-_AHEAD = 0.02  # nats that an expert must be ahead if it is not normalised
-_LEAST = 0.3  # nats of which it is a share, at least
-_GAP, _LEAST_GAP = 0.3, 0.1  # share of the score, and nats, by which training rows may be ahead
-_ROWS, _OTHERS = 200, 1000  # rows whose log Z is found, and rows of the other side for each
-_MIN_GAIN = 0.005  # nats by which independent components must be better
-_CLEAR = 1.5  # standard errors by which some expert must be better than nothing
 _JUDGES = 100  # rows that judge, if half of the rows are as many
-_STEPS = 200  # of expectation maximisation
-_PRIOR = 5.0  # rows by which all weights are drawn towards each other
-_SMALL = 0.03  # weight below which an expert is dropped
 _CHECKABLE = 5.0  # nats up to which rows show the normaliser
-_NOTHING = History(0, 0, math.nan, (), 0)
+_MOST_SHOWN = 2  # times log n of the rows: nats that a single pair may have
 _SCORED_NEGATIVES = 16  # partners a pair in held-out scores
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What held-out rows say of an expert.
-
-    Args:
-        expert: The expert.
-        joint: (n,) scores of held-out pairs, in nats.
-        log_z: Mean of log Z(x), and of log Z(y), in nats.
-        error: Standard error of the mean of both.
-        gap: By how much scores of training rows are higher, in nats.
-    """
-
-    expert: FittedScorer
-    joint: Array
-    log_z: tuple[float, float]
-    error: float
-    gap: float
-
-    @property
-    def excess(self) -> float:
-        """What to subtract from scores: the mean log normaliser, where it is clearly above 0."""
-        margin = 2 * self.error if self.is_normalised else 0.0
-        return max(0.0, sum(self.log_z) / 2 - margin)
-
-    @property
-    def score(self) -> float:
-        """The gain in conditional log-likelihood, in nats."""
-        return float(self.joint.mean()) - max(0.0, sum(self.log_z) / 2)
-
-    @property
-    def is_normalised(self) -> bool:
-        """Whether Z is near 1 in both directions, as far as the rows can tell."""
-        return max(self.log_z) < _TOLERATED + 1.5 * self.error
-
-    @property
-    def is_saturated(self) -> bool:
-        """Whether it is a table that is near the largest value that its cells can show."""
-        baseline = self.expert.scales.baseline
-        return isinstance(baseline, Table) and self.score > baseline.ceiling - 1
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the score is above sampling noise."""
-        noise = float(self.joint.std()) / math.sqrt(len(self.joint))
-        return self.score > _CLEAR * noise
-
-    @property
-    def is_overfit(self) -> bool:
-        """Whether half the gap would no longer correct what was lost; networks stop early."""
-        closed = isinstance(self.expert.critic, ClosedForm)
-        noise = 2 * float(self.joint.std()) / math.sqrt(len(self.joint))
-        return closed and self.gap - noise > max(_GAP * self.score, _LEAST_GAP)
+_KINDS = 3  # of networks, at most, that share the budget
 
 
 @dataclass(eq=False, repr=False)
@@ -125,7 +60,8 @@ class Pool(ObjectiveEstimator):
 
     Args:
         objective: How to read off the information; it must be one that trains by cross-entropy.
-        network: What is trained where closed forms may leave something.
+        network: What is trained where rows do not show the normaliser.
+        networks: What is trained elsewhere, if closed forms may leave something.
         seed: Of all randomness.
         budget: Seconds that a network may take.
         correct: Whether `measure` adds half the gap between training and held-out scores.
@@ -135,6 +71,7 @@ class Pool(ObjectiveEstimator):
 
     objective: Objective = DEMI()  # noqa: RUF009 - it is frozen
     network: Estimator = field(default_factory=Estimator)
+    networks: Networks = Networks()  # noqa: RUF009 - it is frozen
     seed: int = 0
     budget: float | None = None
     correct: bool = True
@@ -160,7 +97,8 @@ class Pool(ObjectiveEstimator):
 
     def shared_training(self) -> Hashable:
         """Return all that training depends on."""
-        return type(self), self.network.shared_training(), self.seed, self.budget, self.correct
+        own = self.networks, self.seed, self.budget, self.correct
+        return type(self), self.network.shared_training(), *own
 
     def within(self, seconds: float) -> Self:
         """Return the estimator with a limit of seconds for each fit."""
@@ -170,69 +108,78 @@ class Pool(ObjectiveEstimator):
         """Fit and weigh all experts."""
         self.n_features_in_ = sample.x.shape[1]
         fitted, held = hold_out(sample, _share(sample), self.seed)
-        rows = _JudgingRows(held, fitted.take(np.arange(min(_OTHERS, len(fitted)))))
+        rows = JudgingRows.of(fitted, held)
         judged = rows.judge_all(_closed(fitted, held))
         saturated = [j for j in judged if j.is_saturated]
         judged = [j for j in judged if not j.is_saturated]
-        if _best(judged) > _CHECKABLE or _best(saturated) > _best(judged) + _AHEAD:
+        if best_score(judged) > _CHECKABLE or best_score(saturated) > best_score(judged) + AHEAD:
             return self._by_likelihood(sample, progress)
-        self.history_, copula = _NOTHING, _best_copula(judged)
+        closed, networks = _best_closed(judged), self._networks_within()
+        trained: list[tuple[Judgement, Trained]] = []
+        history = NO_HISTORY
         if _may_need_network(sample):
-            judged += self._networks(sample, rows, judged, copula, progress)
+            known_sum = _best_sum(judged)
+            trained, history = self._trained(networks, fitted, rows, known_sum, progress)
+            judged += [j for j, _ in trained]
         self.judgements_ = {_name(j.expert): j for j in judged}
-        kept = _admitted(judged)
-        weights = _weights([j.joint - j.excess for j in kept], len(held))
-        used = [(j, w) for j, w in zip(kept, weights[:-1], strict=True) if w > 0]
-        with np.errstate(divide="ignore"):
-            log_nothing = float(np.log(weights[-1]))
-        self.scorer_ = PooledScorer(
-            tuple(_refitted(j.expert, sample) for j, _ in used),
-            np.array([np.log(w) - j.excess for j, w in used]),
-            log_nothing,
-        )
-        known = copula if _may_need_network(sample) else self.scorer_
+        known = None if closed is None else _refitted(closed.expert, sample)
         self.known_mean_: Callable[[Sample], float] = partial(_mean, known)
-        words = [f"{w:.0%} {_name(j.expert)}" for j, w in used]
-        words += [f"{weights[-1]:.0%} nothing"] if weights[-1] > 0 else []
-        self.history_ = replace(self.history_, recipe=", ".join(words))
+
+        def on_all_rows(j: Judgement) -> FittedScorer:
+            own = next((t for other, t in trained if other is j), None)
+            if own is None:
+                return _refitted(j.expert, sample)
+            return networks.more(own, sample, self.seed, progress).scorer(sample)
+
+        self.scorer_, recipe = _pooled(judged, len(held), len(sample), on_all_rows)
+        self.history_ = replace(history, recipe=recipe)
         return self
 
-    def _networks(
-        self,
-        sample: Sample,
-        rows: "_JudgingRows",
-        judged: Sequence[Judgement],
-        copula: FittedScorer | None,
-        progress: Progress | None,
-    ) -> "list[Judgement]":
-        """Return trained networks: on the best copula, and alone if that is not normalised."""
-        baselines = [None] if copula is None else [copula.scales.baseline, None]
-        found: list[Judgement] = []
-        for baseline in baselines:
-            network = replace(self.network, baseline=_Given(baseline))
-            trained = self._trained(network, sample, progress)
-            self.history_ = trained.history_
-            if trained.history_.best_step == 0:  # nothing was learnt: it is the baseline
-                break
-            found.append(rows.judge(trained.fitted_))
-            if found[-1].is_normalised or found[-1].score < _best(judged):
-                break
-        return found
+    def _networks_within(self) -> Networks:
+        """Return how networks are trained, each with its share of the budget."""
+        if self.budget is None:
+            return self.networks
+        return replace(self.networks, budget=self.budget / (_KINDS * self.networks.members))
 
-    def _trained(self, network: Estimator, sample: Sample, progress: Progress | None) -> Estimator:
-        """Return a network that is trained on the rows that do not judge."""
-        training = network.training
-        if training.stopping is not None:
-            stopping = replace(training.stopping, held_out=_share(sample))
-            training = replace(training, stopping=stopping)
-        network = replace(network, training=training, seed=self.seed, budget=self.budget)
-        return network.fit_sample(sample, progress)
+    def _trained(
+        self,
+        networks: Networks,
+        fitted: Sample,
+        rows: JudgingRows,
+        known: Judgement | None,
+        progress: Progress | None,
+    ) -> tuple[list[tuple[Judgement, Trained]], History]:
+        """Return networks that learnt something: of related columns, on what is known, and of all.
+
+        With them comes the history of the best, or of the last if none learnt anything.
+
+        The second only learns what a closed form leaves. If that is nothing, the third would find
+        nothing either, after a longer search.
+        """
+        found: list[tuple[Judgement, Trained]] = []
+        last = NO_HISTORY
+
+        def judge(trained: Trained | None) -> bool:
+            nonlocal last
+            last = last if trained is None else trained.history
+            if trained is None or not trained.critics:
+                return False
+            found.append((rows.judge(trained.scorer(fitted)), trained))
+            return True
+
+        given = fitted, rows.held
+        judge(networks.first_on_related(*given, self.seed, progress))
+        baseline = None if known is None else known.expert.scales.baseline
+        if known is None or judge(networks.first(*given, baseline, self.seed, progress)):
+            judge(networks.first(*given, None, self.seed, progress))
+        best = max(found, key=lambda pair: pair[0].score, default=None)
+        return found, last if best is None else best[1].history
 
     def _by_likelihood(self, sample: Sample, progress: Progress | None) -> Self:
         """Fit what likelihood chooses, where rows do not show the normaliser."""
         network = replace(self.network, seed=self.seed, budget=self.budget)
         trained = network.fit_sample(sample, progress)
-        self.history_, self.judgements_ = trained.history_, {}
+        self.history_, self.judgements_ = trained.history_, dict[str, Judgement]()
         self.known_mean_ = trained.baseline_mean
         # A few rows that no shape explains must not outweigh all others: n rows know odds up to n.
         few = 1 / len(sample)
@@ -241,61 +188,41 @@ class Pool(ObjectiveEstimator):
         return self
 
     def baseline_mean(self, sample: Sample) -> float:
-        """Return the mean score of pairs by what is known to be complete, in nats.
+        """Return the mean score of pairs by the best closed form, in nats.
 
-        That is the copula: of what others find some may be missing. Of two columns it is the pool,
-        since tables see all.
+        A closed form is nearly exact where it suffices. Of what networks add some may be missing.
         """
         return self.known_mean_(sample)
 
 
-@dataclass(frozen=True)
-class _Given:
-    """A choice of baseline that was made before."""
+def _pooled(
+    judged: Sequence[Judgement],
+    held: int,
+    n: int,
+    on_all_rows: Callable[[Judgement], FittedScorer],
+) -> tuple[PooledScorer, str]:
+    """Return the pool of the experts that are admitted, and its weights in words.
 
-    baseline: Baseline | None
-
-    def __call__(self, *rows: Any) -> Baseline | None:
-        """Return it, whatever the rows are."""
-        return self.baseline
-
-
-@dataclass(frozen=True)
-class _JudgingRows:
-    """Held-out rows, and training rows whose other sides are their unpaired partners."""
-
-    held: Sample
-    others: Sample
-
-    def judge(self, expert: FittedScorer) -> Judgement:
-        """Return what the rows say of an expert."""
-        few = self.held.take(np.arange(min(_ROWS, len(self.held))))
-        (x, y), (x_other, y_other) = expert.scales(few), expert.scales(self.others)
-        with one_thread():
-            by_x = score_table(expert.critic, x, y_other)
-            by_y = score_table(expert.critic, x_other, y)
-        constant = math.log(len(self.others)) + expert.offset
-        log_z = [t.double().logsumexp(dim) - constant for t, dim in ((by_x, 1), (by_y, 0))]
-        error = math.hypot(*(float(z.std()) / math.sqrt(len(few)) for z in log_z)) / 2
-        means = float(log_z[0].mean()), float(log_z[1].mean())
-        joint = expert.joint(self.held)
-        gap = float(expert.joint(self.others).mean() - joint.mean())
-        return Judgement(expert, joint, means, error, gap)
-
-    def judge_all(self, experts: Sequence[FittedScorer]) -> list[Judgement]:
-        """Return judgements of experts that may be near the best.
-
-        No score is above the mean of the joint scores, so those that are behind need no normaliser.
-        """
-        means = [float(expert.joint(self.held).mean()) for expert in experts]
-        found: list[Judgement] = []
-        last = math.inf
-        for mean, i in sorted(zip(means, range(len(experts)), strict=True), reverse=True):
-            is_copula = isinstance(experts[i].scales.baseline, GaussianCopula)
-            if (mean >= _bar(_best(found)) or is_copula) and mean < last:  # not equal to the last
-                found.append(self.judge(experts[i]))
-            last = mean
-        return found
+    Args:
+        judged: All experts.
+        held: Number of rows that judged.
+        n: Number of all rows.
+        on_all_rows: Returns an expert that is fitted to all rows, also those that judged.
+    """
+    kept = admitted(judged)
+    weights = pool_weights([j.joint - j.excess for j in kept], held)
+    used = [(j, w) for j, w in zip(kept, weights[:-1], strict=True) if w > 0]
+    with np.errstate(divide="ignore"):
+        log_nothing = float(np.log(weights[-1]))
+    scorer = PooledScorer(
+        tuple(on_all_rows(j) for j, _ in used),
+        np.array([np.log(w) - j.excess for j, w in used]),
+        log_nothing,
+        _MOST_SHOWN * math.log(n),
+    )
+    words = [f"{w:.0%} {_name(j.expert)}" for j, w in used]
+    words += [f"{weights[-1]:.0%} nothing"] if weights[-1] > 0 else []
+    return scorer, ", ".join(words)
 
 
 def _share(sample: Sample) -> float:
@@ -308,56 +235,32 @@ def _mean(known: Scorer | None, sample: Sample) -> float:
     return 0.0 if known is None else float(known.joint(sample).mean())
 
 
-def _best_copula(judged: Sequence[Judgement]) -> FittedScorer | None:
-    """Return the normalised copula with the highest score, if one is better than nothing.
-
-    Independent components must be clearly better: a network would see them instead of the columns,
-    and they may undo sparsity.
-    """
-    found: FittedScorer | None = None
-    highest = 0.0
-    for j in judged:
-        baseline = j.expert.scales.baseline
-        if isinstance(baseline, GaussianCopula) and j.is_normalised:
-            score = j.score - (_MIN_GAIN if baseline.frames.name else 0.0)
-            found, highest = (j.expert, score) if score > highest else (found, highest)
-    return found
+def _best_closed(judged: Sequence[Judgement]) -> Judgement | None:
+    """Return the best closed form, if one is better than nothing."""
+    found = [j for j in judged if j.is_normalised and not j.is_overfit and j.score > 0]
+    return max(found, key=lambda j: j.score, default=None)
 
 
-def _admitted(judged: Sequence[Judgement]) -> list[Judgement]:
-    """Return the experts that are near the best; none if nothing does as well.
-
-    One that is not normalised is among them only if it is far ahead of those that are.
-    """
-    fitting = [j for j in judged if not j.is_overfit]
-    ahead = (1 + _NEAR) * _best(fitting) + _AHEAD
-    good = [j for j in fitting if j.is_normalised or j.score > ahead]
-    if not any(j.is_clear for j in good):
-        return []
-    best = max(j.score for j in good)
-    return [j for j in good if j.score >= _bar(best)]
-
-
-def _best(judged: Sequence[Judgement]) -> float:
-    """Return the highest score of normalised experts, that of nothing, 0, among them."""
-    return max([0.0, *(j.score for j in judged if j.is_normalised)])
-
-
-def _bar(best: float) -> float:
-    """Return the score below which experts are left out."""
-    return best - _NEAR * max(best, _LEAST)
+def _best_sum(judged: Sequence[Judgement]) -> Judgement | None:
+    """Return the best closed form that is an inner product, so that a network can be added."""
+    sums = [j for j in judged if getattr(j.expert.scales.baseline, "components", 0) == 1]
+    return _best_closed(sums)
 
 
 def _may_need_network(sample: Sample) -> bool:
-    """Tell whether closed forms may leave something: not of two columns, where tables see all."""
-    return sample.x.ndim > 2 or sample.y.ndim > 2 or sample.x.shape[1] + sample.y.shape[1] > 2
+    """Tell whether closed forms may leave something: not of single columns or labels.
+
+    There tables see all.
+    """
+    sides = zip((sample.x, sample.y), sample.are_labels(), strict=True)
+    return not all(a.ndim == 2 and (a.shape[1] == 1 or labels) for a, labels in sides)
 
 
 def _closed(fitted: Sample, held: Sample) -> list[FittedScorer]:
     """Return all closed forms, fitted to rows."""
     if fitted.x.ndim > 2 or fitted.y.ndim > 2:
         return []
-    found = closed_form_experts(fitted.x, fitted.y, held.x, held.y)
+    found = closed_form_experts(fitted, held)
     return [_scorer(baseline, fitted) for baseline in found]
 
 
@@ -378,17 +281,6 @@ def _name(expert: FittedScorer) -> str:
     baseline = expert.scales.baseline
     if isinstance(expert.critic, ClosedForm) and baseline is not None:
         return baseline.name
-    return "network" if baseline is None else f"{baseline.name} + network"
-
-
-def _weights(joint: Sequence[Array], n: int) -> Array:
-    """Return the weights (m + 1,) of experts, and of nothing, that held-out pairs like best."""
-    scores = np.stack([*joint, np.zeros(n)], axis=1)
-    ratios = np.exp(scores - scores.max(axis=1, keepdims=True))
-    weights = np.full(scores.shape[1], 1 / scores.shape[1])
-    for step in range(_STEPS):
-        found = weights * (ratios / (ratios @ weights)[:, None]).sum(axis=0)
-        weights = (found + _PRIOR * (weights > 0) / (weights > 0).sum()) / (n + _PRIOR)
-        if step == _STEPS // 2:
-            weights = np.where(weights < _SMALL, 0.0, weights)
-    return np.asarray(weights / weights.sum())
+    related = any(isinstance(module, ColumnCritic) for module in expert.critic.modules())
+    network = "network on related columns" if related else "network"
+    return network if baseline is None else f"{baseline.name} + {network}"

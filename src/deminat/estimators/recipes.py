@@ -11,6 +11,7 @@ from ..objectives import Objective
 from ..training.config import AUTO, PAPER, Training
 from ..training.early_stopping import EarlyStopping
 from .base import MIEstimator, TrainedEstimator
+from .contrastive import CONTRASTIVE, Networks
 from .flows import FLOW_PAPER, GM
 from .neural import Estimator
 from .pooled import Pool
@@ -18,6 +19,7 @@ from .pooled import Pool
 __all__ = ["Auto", "Paper", "Quick", "Recipe", "small_network"]
 
 _IMAGES = Training(batch=32, in_batch=False, epochs=10, halve_at=(), stopping=AUTO.stopping)
+_FEW_STEPS = Networks(replace(CONTRASTIVE, steps=300), members=1)
 _WIDE = 512  # columns of a side, beyond which a copula takes hours
 
 
@@ -58,7 +60,7 @@ class Quick(Auto):
             return super().neural(objective, sample, seed)
         small = small_network(objective, sample, seed)
         if objective.trains_as.is_mean_log_ratio:
-            return Pool(objective, small, seed=seed)
+            return Pool(objective, small, _FEW_STEPS, seed=seed)
         return small
 
 

@@ -10,7 +10,7 @@ from ..critics.baselines import Baseline, Frames
 from ..critics.features import Features
 from ..data.sample import Sample
 from ..data.schema import Schema
-from ..data.transforms import Transform
+from ..data.transforms import Transform, Views
 
 __all__ = ["Scales"]
 
@@ -39,7 +39,14 @@ class Scales:
     ) -> Self:
         """Return the scales that suit the rows of a sample, in the frames of the baseline."""
         frames = Frames() if baseline is None else baseline.frames
-        maps = scaling.fit(frames.of_x(sample.x)), scaling.fit(frames.of_y(sample.y))
+        x, y = frames.of_x(sample.x), frames.of_y(sample.y)
+        if scaling is Views:
+            maps: tuple[Transform, Transform] = (
+                Views.fit(x, sample.x_discrete),
+                Views.fit(y, sample.y_discrete),
+            )
+        else:
+            maps = scaling.fit(x), scaling.fit(y)
         return cls(Schema.of(sample), *maps, baseline)
 
     def __call__(self, sample: Sample) -> tuple[Features, Features]:

@@ -9,13 +9,10 @@ inner products of a few smooth functions cannot have. Held-out rows end each sta
 nothing is learnt.
 
 Which columns are related? A network that sees 25 columns of which 3 matter learns noise from the
-other 22. Columns are made normal by their ranks, z. A column is related if one of the first three
-Hermite polynomials, $z$, $z^2 - 1$, $z^3 - 3z$, correlates with one of the other side's. For
-independent columns the largest of $9 d_x d_y$ correlations grows like
-$\sqrt{2\log(9 d_x d_y)/n}$.
+other 22. A column is related if a polynomial of its ranks correlates with one of the other side's:
+see `column_correlations`.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,13 +23,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..critics.baselines.columns import column_correlations
 from ..critics.composed import BaselineCritic, ColumnCritic, StagedCritic, SumCritic
 from ..critics.features import Features
 from ..critics.networks import FEW_INPUTS, CriticFactory, MLPCritic, build_critic
 from ..critics.scoring import is_separable, joint_scores, product_scores
 from ..data.pairs import batches
 from ..data.sample import Sample
-from ..data.transforms import Array, RankToNormal, Views
+from ..data.transforms import Array, Views
 from ..objectives import Objective
 from ..records import Stage
 from ..runtime.progress import Progress, progress_of_part
@@ -61,7 +59,6 @@ _FIRST = 0.4  # share of the steps that the first stage takes
 _OF_FEW = 0.5  # share of the steps that separable critics of few inputs take
 _PATIENCE = 3  # evaluations in which a separable critic must improve
 _NEGATIVES = 4  # partners a pair in training, where each costs a pass through the critic
-_MARGIN = 1.0  # standard errors above the largest correlation expected of independent columns
 
 
 @dataclass(frozen=True)
@@ -311,16 +308,5 @@ def _joined(histories: Sequence[History]) -> History:
 
 def related_columns(x: Array, y: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Tell which columns of x (n, dx) and of y (n, dy) are related to any of the other side."""
-    n, (dx, dy) = len(x), (x.shape[1], y.shape[1])
-    crossed = np.abs(_polynomials(x).T @ _polynomials(y)) / n
-    pairs = crossed.reshape(3, dx, 3, dy).max(axis=(0, 2))
-    edge = (math.sqrt(2 * math.log(9 * dx * dy)) + _MARGIN) / math.sqrt(n)
-    return pairs.max(axis=1) > edge, pairs.max(axis=0) > edge
-
-
-def _polynomials(a: Array) -> Array:
-    """Return (n, 3 d): Hermite polynomials of the normal scores, standardised."""
-    z = RankToNormal.fit(a)(a)
-    terms = np.hstack([z, z**2 - 1, z**3 - 3 * z])
-    terms -= terms.mean(axis=0)
-    return np.asarray(terms / np.maximum(terms.std(axis=0), 1e-12))
+    crossed, edge = column_correlations(x, y)
+    return crossed.max(axis=1) > edge, crossed.max(axis=0) > edge

@@ -1,8 +1,8 @@
 r"""What a run reveals about itself, and when it should not be believed.
 
-- The normaliser $Z = E_{product}[e^f]$ is 1 if f is a log ratio. Its estimate is dominated by the
-  rarest unpaired scores. Beyond some $\tfrac12 \log n$ nats these are not in the sample, and Z
-  cannot be checked.
+- The normaliser $Z = E_{product}[e^f]$ is 1 if f is a log ratio, and so is $Z(x)$ of every x (see
+  `estimators/normaliser.py`). Estimates of both are dominated by the rarest unpaired scores. Beyond
+  some $\tfrac12 \log n$ nats these are not in the sample, and then only an alarm means something.
 - A classifier is calibrated if of the pairs that it gives probability p, the share p is joint.
 - Critics with much higher scores on their training pairs than on others have memorised those.
 - A loss that was still falling when training ended promises a higher estimate.
@@ -33,6 +33,7 @@ __all__ = ["contradictions", "diagnose", "limited"]
 _BINS = 10
 _SIGMAS = 4.0
 _OFF = 0.1  # of a normaliser that is worth a warning
+_EXCESS = 0.05  # nats of log Z, and share of the estimate, that are worth one
 _UNCALIBRATED = 0.03
 _MEMORISED = 0.25  # of the estimate
 _FEW = 10  # rows for each value of a side, so that its entropy is known
@@ -129,17 +130,25 @@ def calibration(scores: Scores) -> list[CalibrationBin]:
 
 
 def _normaliser(result: MIResult, checkable: bool, count: int) -> Iterator[Caution]:
-    z, error = result.diagnostics.normaliser, result.diagnostics.normaliser_error
-    if z is None or error is None:
+    """Warn of scores that are no log ratios: for some x or y, or on average over all pairs.
+
+    The first alarm is heard at any information: too few partners make log Z smaller, not larger.
+    """
+    d, scale = result.diagnostics, math.sqrt(result.n / count)
+    excess = max(d.log_normaliser_x or 0.0, d.log_normaliser_y or 0.0)
+    error = (d.log_normaliser_error or 0.0) * scale
+    if excess > max(_EXCESS, _EXCESS * result.mi, _SIGMAS * error):
+        side = "x" if excess == d.log_normaliser_x else "y"
+        found = f"the mean of log Z({side}) over held-out rows is {excess:.2f} nats; it is 0"
+    elif d.normaliser is None or d.normaliser_error is None or not checkable:
         return
-    error *= math.sqrt(result.n / count)
-    if checkable and abs(z - 1) > max(_OFF, _SIGMAS * error):
-        yield Caution(
-            "normaliser",
-            f"the mean of exp f over unpaired pairs is {z:.2f} (s.e. {error:.2f}); it is 1 for a "
-            "true log ratio",
-            "Trust the lower bound; more pairs, or another critic, may do better",
-        )
+    elif abs(d.normaliser - 1) > max(_OFF, _SIGMAS * d.normaliser_error * scale):
+        spread = f"{d.normaliser:.2f} (s.e. {d.normaliser_error * scale:.2f})"
+        found = f"the mean of exp f over unpaired pairs is {spread}; it is 1"
+    else:
+        return
+    advice = "Trust the lower bound; more pairs, or another critic, may do better"
+    yield Caution("normaliser", f"{found} for a true log ratio", advice)
 
 
 def _calibration(off: float, count: int) -> Iterator[Caution]:

@@ -152,6 +152,7 @@ def fingerprint(samples: Sequence[Sample], request: Request) -> dict[str, Any]:
             digest.update(f"{array.dtype.str} {array.shape} ".encode())
             digest.update(array.tobytes())
     settings = {name: _in_words(getattr(request, name)) for name in _SETTINGS}
+    settings["discrete"] = _in_words([sample.x_discrete, sample.y_discrete])
     settings["columns"] = _in_words([s.y.shape[1:] for s in samples])
     return {"data": digest.hexdigest(), "settings": settings, "versions": versions()}
 

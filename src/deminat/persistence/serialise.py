@@ -35,6 +35,7 @@ from ..estimators.flows import FlowRatio
 from ..estimators.gaussian import Gaussian
 from ..estimators.ksg import KSG
 from ..estimators.neural import Estimator
+from ..estimators.normaliser import LogNormalisers
 from ..estimators.scaling import Scales
 from ..estimators.scores import Scores
 from ..results import Caution
@@ -53,11 +54,12 @@ _DIGITS = 32  # of an array's sha256 that are its name
 
 # Dataclasses, whose fields are all stored.
 _RECORDS: tuple[type[Any], ...] = (
-    *(transforms.Identity, transforms.Linear, transforms.Norms, transforms.RankToNormal),
+    *(transforms.Identity, transforms.Indicators, transforms.Linear, transforms.Norms),
+    transforms.RankToNormal,
     *(transforms.Robust, transforms.SmoothRanks, transforms.Standardize, transforms.Views),
     *SAVED,
     *(Scales, Schema, FittedScorer, PooledScorer, ColumnNames, FoldEnsemble, FittedModel),
-    *(Caution, Fold, History, Scores),
+    *(Caution, Fold, History, LogNormalisers, Scores),
     *(records.CalibrationBin, records.Diagnostics, records.LearningCurve, records.Stage),
     *(records.RunDescription, records.SideDescription),
 )
@@ -66,6 +68,8 @@ _ATTRIBUTES: dict[type[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
     **{kind: (tuple(f.name for f in fields(kind)), ()) for kind in _RECORDS},
     composed.BaselineCritic: (("critic",), ()),
     composed.ColumnCritic: (("critic", "x_columns", "y_columns"), ()),
+    composed.MeanCritic: (("critics",), ()),
+    composed.NormalisedCritic: (("critic", "x_rows", "y_rows", "x_logs", "y_logs"), ()),
     composed.StagedCritic: (("critics",), ()),
     composed.SumCritic: (("staged", "concat"), ()),
     composed.ClosedForm: (("components",), ()),

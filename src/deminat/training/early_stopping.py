@@ -20,8 +20,7 @@ class EarlyStopping:
         held_out: Share of the training rows that is held out for it.
         every: Steps between two evaluations of the held-out loss.
         patience: Evaluations without an improvement after which training ends.
-        initial_patience: Evaluations after which it ends if the loss has not even fallen by half
-            of `min_delta`.
+        initial_patience: The same as long as there was none.
         min_delta: How much the held-out loss must fall to count as an improvement.
     """
 
@@ -33,9 +32,8 @@ class EarlyStopping:
 
     def is_over(self, losses: Sequence[float], stale: int) -> bool:
         """Tell whether to stop, from the loss at each evaluation and those since the last best."""
-        needed = losses[0] - self.min_delta / 2
-        learns_nothing = len(losses) > self.initial_patience and min(losses) > needed
-        return learns_nothing or stale >= self.patience
+        learns_nothing = min(losses) >= losses[0] - self.min_delta
+        return stale >= (self.initial_patience if learns_nothing else self.patience)
 
 
 class Watch:

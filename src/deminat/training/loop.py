@@ -83,21 +83,25 @@ def train(
             continue
         module.load_state_dict(watch.best)
         module.eval()
-        recent = losses[-100:] or [math.nan]
-        held_out = tuple(watch.losses)
-        history = History(
-            len(losses),
-            watch.step,
-            sum(recent) / len(recent),
-            held_out,
-            restarts,
-            falling=len(losses) == steps and _is_falling(losses),
-        )
+        history = _history(losses, watch, restarts, falling=len(losses) == steps)
         listener.report("on_end", history)
         return history
     raise TrainingError(
         f"training diverged {_RESTARTS + 1} times, at ever lower rates; "
         "look for extreme values, or lower the learning rate"
+    )
+
+
+def _history(losses: Sequence[float], watch: Watch, restarts: int, falling: bool) -> History:
+    """Return what happened; `falling` if it matters that the loss still falls."""
+    recent = losses[-100:] or [math.nan]
+    return History(
+        len(losses),
+        watch.step,
+        sum(recent) / len(recent),
+        tuple(watch.losses),
+        restarts,
+        falling=falling and _is_falling(losses),
     )
 
 

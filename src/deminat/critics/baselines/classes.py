@@ -53,10 +53,12 @@ class ClassNormals:
     informative: ClassVar[bool] = True
 
     @classmethod
-    def candidates(cls, x: Array, y: Array) -> "Iterator[ClassNormals]":
-        """Yield the distributions of each side that has few values, in several views."""
+    def candidates(
+        cls, x: Array, y: Array, labels: tuple[bool, bool] = (True, True)
+    ) -> "Iterator[ClassNormals]":
+        """Yield the distributions of each side by the other, where that is a label."""
         for few, other, of_x in ((x, y, True), (y, x, False)):
-            cells = Cells.of_values(few)
+            cells = Cells.of_values(few) if labels[0 if of_x else 1] else None
             if cells is None or len(few) < _ROWS * cells.count or other.shape[1] > _COLUMNS:
                 continue
             if Cells.of_values(other) is not None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from scipy.special import logsumexp
 
 from ...data.transforms import Array, Linear, Robust, SmoothRanks
 from .base import Frames
@@ -30,6 +31,7 @@ _FEW = 4_000  # rows to compare views by
 _STEPS = 60  # of expectation maximisation, at most
 _MORE_STEPS = 5  # ... of a mixture that was fitted to most of the rows
 _TOLERANCE = 1e-3  # nats of likelihood by which a step must be better
+_AT_ONCE = 4_096  # rows whose densities are found together: bounds the memory
 _FLOOR = 1e-8  # added to the variances of components
 _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 
@@ -147,12 +149,16 @@ class Mixture:
 
     def _log_density(self, rows: Array, columns: slice) -> Array:
         """Return the log density (m,) of some of the columns at rows (m, k)."""
-        factors, each = np.linalg.cholesky(self.covariances[:, columns, columns]), []
-        for weight, mean, factor in zip(self.weights, self.means[:, columns], factors, strict=True):
-            white = np.linalg.solve(factor, (rows - mean).T)
-            scale = math.log(weight) - np.log(np.diag(factor)).sum() - _LOG_ROOT_TAU * len(mean)
-            each.append(scale - 0.5 * (white**2).sum(axis=0))
-        return np.asarray(np.logaddexp.reduce(each, axis=0))
+        factors = np.linalg.cholesky(self.covariances[:, columns, columns])
+        inverse, (k, d) = np.linalg.inv(factors), factors.shape[:2]
+        center = np.einsum("kij,kj->ki", inverse, self.means[:, columns]).ravel()
+        sizes = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        constants = np.log(self.weights) - sizes - _LOG_ROOT_TAU * d
+        flat, parts = inverse.reshape(k * d, d).T, []
+        for some in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)):
+            squares = ((some @ flat - center) ** 2).reshape(len(some), k, d).sum(axis=2)
+            parts.append(logsumexp(constants - 0.5 * squares, axis=1))
+        return np.concatenate(parts)
 
     def _terms(self) -> Iterator[tuple[float, Array, Array]]:
         precisions = np.linalg.inv(self.covariances)

@@ -10,30 +10,39 @@ $$ f_{ij} = \log \frac{n c_{ij} + \kappa a_i b_j / n}{a_i b_j (1 + \kappa / n)} 
 where $\kappa$ rows of independent pairs are added, as many as held-out rows like best. Counts of
 cells of columns may be smoothed by a Gaussian of some cells' width, after which the table is scaled
 back to its margins. So the exponential of f has mean 1 in every row and every column of the table:
-it is normalised by construction. Edges, ridges, atoms and rounded values, which no smooth critic
-has, are no difficulty here. Two columns at most: cells of more columns would be nearly empty.
+it is normalised by construction.
+
+Cells may also be merged. Two neighbours along a column are one cell unless their rows clearly
+differ, $2n$ times the information that the border tells is above $\log n$ for each degree of
+freedom. So borders come to lie where the density jumps. Edges, ridges, atoms and rounded values,
+which no smooth critic has, are no difficulty here. Two columns at most: cells of more columns would
+be nearly empty.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
+from scipy.special import xlogy
 
 from ...data.transforms import Array
 from .base import Frames
 
 __all__ = ["Cells", "Table"]
 
-_MOST = 256  # distinct rows of a side that may each have a cell
+_MOST = 1_000  # distinct rows of a side that may each have a cell
 _REPEATED = 2  # rows for each cell, at least, on average
-_SIZES = 8, 16, 32, 64  # cells of a column, without smoothing
-_FINE = 128  # cells of a column that are smoothed
-_WIDTHS = 0.7, 1.5, 3.0, 6.0  # of the smoothing, in cells
+# Cells of a column, and the width of the smoothing in cells.
+_ALL = (8, 0.0), (16, 0.0), (32, 0.0), (64, 0.0), (128, 0.7), (128, 1.5), (128, 3.0), (128, 6.0)
+_SOME = (16, 0.0), (64, 1.5), (64, 3.0)
 _FREQUENT = 0.04  # share of the rows that makes a value frequent
+_START = 256  # cells of a column before neighbours are merged
+_COARSE = 16  # cells of the other column when the first is merged
+_ROUNDS = 3  # of merging, each column in turn
 _SHRINK = 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0  # rows that are added, times n
 _SCALINGS = 20  # of rows and columns, back to the margins
 
@@ -46,12 +55,14 @@ class Cells:
         values: (k, d) distinct rows, sorted; or (k, 1) distinct values of a column.
         cells: (k,) the cell of each.
         count: How many cells there are.
+        most: How many there were before neighbours were merged.
         exact: Whether each distinct row has a cell of its own; others then belong to none.
     """
 
     values: Array
     cells: NDArray[np.int64]
     count: int
+    most: int
     exact: bool
 
     @classmethod
@@ -60,7 +71,7 @@ class Cells:
         values = np.unique(a, axis=0)
         if len(values) > min(_MOST, len(a) // _REPEATED):
             return None
-        return cls(values, np.arange(len(values)), len(values), exact=True)
+        return cls(values, np.arange(len(values)), len(values), len(values), exact=True)
 
     @classmethod
     def of_ranks(cls, a: Array, count: int) -> Self | None:
@@ -70,7 +81,27 @@ class Cells:
         values, counts = np.unique(a[:, 0], return_counts=True)
         middle = (np.cumsum(counts) - counts / 2) / len(a)
         _, cells = np.unique(np.floor(count * middle), return_inverse=True)
-        return cls(values[:, None], cells, int(cells.max()) + 1, exact=False)
+        count = int(cells.max()) + 1
+        return cls(values[:, None], cells, count, count, exact=False)
+
+    def joined(self, counts: Array) -> Self:
+        """Return the cells with those neighbours merged whose counts (k, m) differ by chance."""
+        enough = math.log(counts.sum()) * max(1, (counts.sum(axis=0) > 0).sum() - 1) / 2
+        rows, own = list(counts), list(_log_likelihood(counts))
+        both = list(_log_likelihood(counts[:-1] + counts[1:]))
+        losses = [a + b - c for a, b, c in zip(own, own[1:], both, strict=False)]
+        first = list(range(len(rows)))  # of the fine cells in each
+        while losses and min(losses) < enough:
+            i = losses.index(min(losses))
+            rows[i : i + 2] = [rows[i] + rows[i + 1]]
+            own[i : i + 2] = [float(_log_likelihood(rows[i]))]
+            del first[i + 1], losses[i]
+            for j in (i - 1, i):
+                if 0 <= j < len(losses):
+                    both_rows = float(_log_likelihood(rows[j] + rows[j + 1]))
+                    losses[j] = own[j] + own[j + 1] - both_rows
+        place = np.searchsorted(first, np.arange(self.count), side="right") - 1
+        return replace(self, cells=place[self.cells], count=len(first))
 
     def __call__(self, a: Array) -> NDArray[np.int64]:
         """Return the cell (m,) of rows a (m, d); `count` for a row that has none."""
@@ -81,6 +112,12 @@ class Cells:
         cells = self.cells[place]
         unknown = (self.values[place] != a).any(axis=1) & self.exact
         return np.where(unknown, self.count, cells)
+
+
+def _log_likelihood(counts: Array) -> Array:
+    """Return the log likelihood of rows of counts (..., m), each by its own shares."""
+    total = counts.sum(axis=-1)
+    return np.asarray(xlogy(counts, counts).sum(axis=-1) - xlogy(total, total))
 
 
 def _places(values: Array, a: Array) -> NDArray[np.int64]:
@@ -114,9 +151,27 @@ class Table:
     informative: ClassVar[bool] = True
 
     @classmethod
-    def candidates(cls, x: Array, y: Array, x_held: Array, y_held: Array) -> "Iterator[Table]":
-        """Yield tables of several sizes and widths, each with the best number of added rows."""
-        for x_cells, y_cells, width in _choices(x, y):
+    def candidates(
+        cls,
+        x: Array,
+        y: Array,
+        x_held: Array,
+        y_held: Array,
+        labels: tuple[bool, bool] = (True, True),
+        few: bool = False,
+    ) -> "Iterator[Table]":
+        """Yield tables of several sizes and widths, each with the best number of added rows.
+
+        Args:
+            x: Rows to count.
+            y: Their other side.
+            x_held: Rows that choose how many to add.
+            y_held: Their other side.
+            labels: Whether distinct rows of each side may have a cell each.
+            few: Whether to yield less of them, in a fifth of the time.
+        """
+        choices = [*_choices(x, y, labels, _SOME if few else _ALL), *([] if few else _merged(x, y))]
+        for x_cells, y_cells, width in choices:
             counts = _counts(x_cells, y_cells, x, y, width)
             tables = [cls(x_cells, y_cells, _ratios(counts, s), width, s) for s in _SHRINK]
             scores = [float(table.score(x_held, y_held).mean()) for table in tables]
@@ -124,8 +179,8 @@ class Table:
 
     @property
     def ceiling(self) -> float:
-        """The largest information that its cells can show, in nats; infinite of labels."""
-        cells = [c.count for c in (self.x_cells, self.y_cells) if not c.exact]
+        """The largest information that its cells can show, in nats; infinite of values."""
+        cells = [c.most for c in (self.x_cells, self.y_cells) if c.most < len(c.values)]
         return math.log(min(cells)) if cells else math.inf
 
     def refit(self, x: Array, y: Array) -> Self:
@@ -152,19 +207,37 @@ class Table:
         return np.asarray(self.ratios.T[self.y_cells(y)])
 
 
-def _choices(x: Array, y: Array) -> Iterator[tuple[Cells, Cells, float]]:
+def _choices(
+    x: Array, y: Array, labels: tuple[bool, bool], sizes: Sequence[tuple[int, float]]
+) -> Iterator[tuple[Cells, Cells, float]]:
     """Yield cells of both sides, and the width of the smoothing.
 
     A column of few values has cells of both kinds: labels have no order, counts have one.
     """
-    exact_x, exact_y = Cells.of_values(x), Cells.of_values(y)
+    exact_x, exact_y = (
+        Cells.of_values(a) if may else None for a, may in zip((x, y), labels, strict=True)
+    )
     if exact_x is not None and exact_y is not None:
         yield exact_x, exact_y, 0.0
-    for size, width in [*((size, 0.0) for size in _SIZES), *((_FINE, w) for w in _WIDTHS)]:
+    for size, width in sizes:
         ranked_x, ranked_y = Cells.of_ranks(x, size), Cells.of_ranks(y, size)
         for of_x, of_y in ((ranked_x, ranked_y), (exact_x, ranked_y), (ranked_x, exact_y)):
             if of_x is not None and of_y is not None:
                 yield of_x, of_y, width
+
+
+def _merged(x: Array, y: Array) -> Iterator[tuple[Cells, Cells, float]]:
+    """Yield cells of two columns with borders where the density changes."""
+    fine = Cells.of_ranks(x, _START), Cells.of_ranks(y, _START)
+    other = Cells.of_ranks(y, _COARSE)
+    if fine[0] is None or fine[1] is None or other is None:
+        return
+    x_cells = fine[0]
+    for _ in range(_ROUNDS):
+        x_cells = fine[0].joined(_counts(fine[0], other, x, y, 0.0))
+        other = fine[1].joined(_counts(x_cells, fine[1], x, y, 0.0).T)
+    if x_cells.count > 1 and other.count > 1:
+        yield x_cells, other, 0.0
 
 
 def _counts(x_cells: Cells, y_cells: Cells, x: Array, y: Array, width: float) -> Array:

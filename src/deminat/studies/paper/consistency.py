@@ -31,14 +31,7 @@ from ...estimators.neural import Estimator
 from ...objectives import DEMI, SMILE, InfoNCE, Objective
 from ...runtime.rowstore import Cell, Row
 from ...training.config import PAPER, Training
-from .recipe import (
-    check_precision,
-    fit_once,
-    held_out_results,
-    precision_key,
-    result_rows,
-    unchecked,
-)
+from .recipe import check_study, fit_once, held_out_results, precision_key, result_rows, unchecked
 from .tables import Table, spread, with_precision
 
 __all__ = [
@@ -92,7 +85,7 @@ class ConsistencyStudy:
     check: bool = True
 
     def __post_init__(self) -> None:
-        check_precision(self.precision)
+        check_study(self.scale, self.precision)
 
     def cells(self) -> list[Cell]:
         """Return a cell for each training."""

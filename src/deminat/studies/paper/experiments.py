@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
@@ -44,7 +44,7 @@ _ORIGIN = "version", "torch", "machine"
 
 
 class Study(Protocol):
-    """Settings of an experiment: a frozen dataclass with `reps` and `scale` among its fields."""
+    """Settings of an experiment: a frozen dataclass."""
 
     def cells(self) -> list[Cell]:
         """Return what to run."""
@@ -73,18 +73,9 @@ class Experiment:
     derived: Callable[[list[Row]], list[Row]] = list
     needs: tuple[str, ...] = ("matplotlib",)
 
-    def sweep(self, only: Sequence[str] = (), **changes: object) -> Sweep:
-        """Return the sweep of the cells that match `only`, of a study with some fields changed.
-
-        Args:
-            only: As of `filter_cells`.
-            **changes: Fields of the study, as of `dataclasses.replace`; `None` changes nothing.
-        """
-        given: dict[str, Any] = {k: v for k, v in changes.items() if v is not None}
-        if not 0 < given.get("scale", 1.0) <= 1:
-            raise DataError(f"scale must be above 0 and at most 1, got {given['scale']:g}")
-        study = cast(Study, replace(cast(Any, self.study), **given))
-        cells = {key_of(cell): cell for cell in study.cells()}  # at small scales some are equal
+    def sweep(self, only: Sequence[str] = ()) -> Sweep:
+        """Return the sweep of the cells that match `only`, as of `filter_cells`."""
+        cells = {key_of(cell): cell for cell in self.study.cells()}  # some equal at small scales
         return Sweep(filter_cells(list(cells.values()), only), self.run)
 
     def alike(self, rows: Sequence[Row], cells: Sequence[Cell]) -> list[Row]:

@@ -42,7 +42,7 @@ from ...results import MIResult
 from ...runtime.rowstore import Cell, Row
 from ...runtime.sweep import report_progress
 from ...tasks import cubic, gaussian
-from .recipe import check_precision, fit_once, held_out_results, precision_key, result_rows
+from .recipe import check_study, fit_once, held_out_results, precision_key, result_rows
 from .tables import Table, spread, with_precision
 
 __all__ = ["HELD_OUT", "GaussianStudy", "draw_pairs", "gaussian_tables", "run_gaussian"]
@@ -97,7 +97,7 @@ class GaussianStudy:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_precision(self.precision)
+        check_study(self.scale, self.precision)
 
     def cells(self) -> list[Cell]:
         """Return a cell for each training; draws vary slowest, so that tables fill evenly."""

@@ -28,7 +28,7 @@ from ...runtime.rowstore import Cell, Row
 from .distributed import ranks, run_on_first
 from .encoder import CRITICS, DATASETS, TRAINED, EncoderRun, objectives_of
 from .figures import NORMALISED
-from .recipe import check_precision, unchecked
+from .recipe import check_study, unchecked
 from .snapshots import Snapshots
 from .tables import Table, entry
 
@@ -88,7 +88,7 @@ class InfoMaxStudy:
     check: bool = True
 
     def __post_init__(self) -> None:
-        check_precision(self.precision)
+        check_study(self.scale, self.precision)
         known: tuple[tuple[str, Collection[str]], ...] = ("dataset", DATASETS), ("critic", CRITICS)
         for name, values in known:
             if getattr(self, name) not in values:

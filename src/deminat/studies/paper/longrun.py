@@ -30,6 +30,7 @@ from ...runtime.sweep import report_progress
 from ...tasks import gaussian
 from ...training.config import Training
 from ...training.loop import train
+from .recipe import check_study
 from .tables import Table, spread
 
 __all__ = ["LongRunStudy", "longrun_setting", "longrun_tables", "run_longrun"]
@@ -62,6 +63,9 @@ class LongRunStudy:
     layers: tuple[int, ...] = (3, 2)
     reps: int = 1
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_study(self.scale)
 
     def cells(self) -> list[Cell]:
         """Return a cell for each run."""

@@ -31,7 +31,7 @@ from ...runtime.rowstore import Cell, Row
 from ...training.callbacks import Recorder, listen
 from ...training.config import PAPER, Training
 from .gaussian import draw_pairs
-from .recipe import fit_once, held_out_results, result_rows
+from .recipe import check_study, fit_once, held_out_results, result_rows
 from .tables import Table
 
 __all__ = ["PRINTED", "RELEASED", "NotebookStudy", "notebook_tables", "run_notebook"]
@@ -64,6 +64,9 @@ class NotebookStudy:
     variants: tuple[str, ...] = tuple(_VARIANTS)
     reps: int = 10
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_study(self.scale)
 
     def cells(self) -> list[Cell]:
         """Return a cell for each training."""

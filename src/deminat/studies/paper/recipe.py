@@ -20,7 +20,7 @@ from ...runtime.sweep import report_progress
 
 __all__ = [
     "check_bfloat16",
-    "check_precision",
+    "check_study",
     "fit_once",
     "held_out_results",
     "precision_key",
@@ -35,8 +35,10 @@ _DEFAULT = "float32"
 _PRECISIONS = {_DEFAULT: "highest", "bfloat16": "medium"}  # of matrix products, with torch's names
 
 
-def check_precision(precision: str) -> None:
-    """Refuse an unknown precision."""
+def check_study(scale: float, precision: str = _DEFAULT) -> None:
+    """Refuse a scale outside (0, 1], and an unknown precision."""
+    if not 0 < scale <= 1:
+        raise DataError(f"scale must be above 0 and at most 1, got {scale:g}")
     if precision not in _PRECISIONS:
         raise DataError(f"precision must be {' or '.join(_PRECISIONS)}")
 

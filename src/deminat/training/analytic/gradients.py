@@ -25,9 +25,15 @@ from ...data.pairs import Batch
 from ...objectives import Objective
 from ..loop import Descent
 from .layers import RELU, SILU, AnalyticLoss, Layers, are_plain, names_of, trains
-from .loss_gradients import ListSlopes, TableSlopes, list_slopes, table_slopes
+from .loss_gradients import (
+    ListSlopes,
+    TableSlopes,
+    conditional_slopes,
+    list_slopes,
+    table_slopes,
+)
 
-__all__ = ["batch_loss"]
+__all__ = ["batch_loss", "conditional_loss"]
 
 
 def batch_loss(
@@ -48,6 +54,13 @@ def batch_loss(
         return loss(*batch_scores(critic, x, y, batch))
 
     return of_batch
+
+
+def conditional_loss(
+    critic: SeparableCritic, x: Features, y: Features
+) -> Callable[[Batch], Descent]:
+    """Return minus the conditional likelihood of batches, each row with all others as partners."""
+    return _Table(critic, x, y, conditional_slopes)
 
 
 def _is_mlp_as_built(critic: object) -> TypeGuard[MLPCritic]:

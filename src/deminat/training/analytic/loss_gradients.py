@@ -20,7 +20,14 @@ from torch.nn.functional import softplus
 from ...critics.scoring import split_table
 from ...objectives import DEMI, Loss, Objective
 
-__all__ = ["LOSS_ROWS", "ListSlopes", "TableSlopes", "list_slopes", "table_slopes"]
+__all__ = [
+    "LOSS_ROWS",
+    "ListSlopes",
+    "TableSlopes",
+    "conditional_slopes",
+    "list_slopes",
+    "table_slopes",
+]
 
 LOSS_ROWS = 16
 
@@ -43,6 +50,19 @@ def table_slopes(objective: Objective, loss: Loss) -> TableSlopes:
     if not _is_cross_entropy(objective):
         return _automatic(loss, split_table)
     return partial(_cross_entropy_of_table, objective)
+
+
+def conditional_slopes(table: Tensor) -> tuple[float, Tensor]:
+    """Return minus the mean log odds that a row, and a column, picks its own, and the slopes.
+
+    The mean of both directions is that of InfoNCE, less its constant.
+    """
+    n = len(table)
+    of_rows, of_columns = table.log_softmax(dim=1), table.log_softmax(dim=0)
+    loss = -(of_rows.diagonal().mean() + of_columns.diagonal().mean()).item() / 2
+    slopes = of_rows.exp_().add_(of_columns.exp_()).div_(2 * n)
+    slopes.diagonal().sub_(1 / n)
+    return loss, slopes
 
 
 def _is_cross_entropy(objective: Objective) -> TypeGuard[DEMI]:
