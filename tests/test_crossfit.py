@@ -32,6 +32,9 @@ class PlugIn(BaseEstimator):
     def baseline_mean(self, sample):
         return 0.0
 
+    def lead(self):
+        return 0.0
+
     def tables(self, sample, seed):
         return np.empty((1, 0, 2, 2))
 

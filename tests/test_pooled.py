@@ -241,7 +241,9 @@ def test_two_rows_do_not_outweigh_all_others():
     result = deminat.estimate(x, y, folds=2)
     assert 5 < result.mi < 20
     assert result.interval[1] < 30
-    assert any(caution.code == "infinite" for caution in result.warnings)
+    found = {caution.code: str(caution) for caution in result.warnings}
+    assert "infinite" in found
+    assert "x and y are equal in 100% of the rows" in found["near_copies"]
 
 
 @pytest.mark.parametrize("preset", ["auto", "quick"])

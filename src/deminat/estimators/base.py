@@ -132,6 +132,10 @@ class TrainedEstimator(_Estimator):
         """Return the mean score of pairs by the baseline alone, in nats; 0 without one."""
         return 0.0
 
+    def lead(self) -> float:
+        """Return by how much the best baseline was ahead of the next, in nats."""
+        return 0.0
+
     def shared_training(self) -> Hashable:
         """Return a key that is equal for estimators that one training serves."""
         return id(self)

@@ -53,6 +53,7 @@ class Fold:
         tables: (draws, pairs, 2, 2) scores of pairs of held-out rows.
         training_mean: Mean joint score of the rows that it was given to train on, in nats.
         baseline_mean: Mean score of the held-out pairs by the baseline alone, in nats.
+        lead: By how much that was ahead of the next best baseline, in nats.
         history: Of the training.
         log_z: Normalisers of the scores, by held-out rows.
         model: Scores further pairs.
@@ -62,6 +63,7 @@ class Fold:
     tables: Tables
     training_mean: float
     baseline_mean: float
+    lead: float
     history: History
     log_z: LogNormalisers
     model: Scorer
@@ -107,6 +109,7 @@ class CrossFit:
         training_means: The same of the rows that its model was given to train on.
         baseline_means: The same of each fold, by the baseline alone.
         tables: (draws, pairs, 2, 2) of each fold: each x of a pair of rows with each y.
+        leads: By how much the best baseline of each fold was ahead of the next, in nats.
         log_z: Normalisers of the scores of each fold.
         models: Of each fold.
     """
@@ -117,6 +120,7 @@ class CrossFit:
     training_means: tuple[float, ...]
     baseline_means: tuple[float, ...]
     tables: tuple[Tables, ...]
+    leads: tuple[float, ...] = (0.0,)
     log_z: tuple[LogNormalisers, ...] = ()
     models: tuple[Scorer, ...] = ()
 
@@ -199,6 +203,7 @@ def _assemble(parts: Sequence[NDArray[np.int64]], fits: Sequence[Fold]) -> Cross
         tuple(fit.training_mean for fit in fits),
         tuple(fit.baseline_mean for fit in fits),
         tuple(fit.tables for fit in fits),
+        tuple(fit.lead for fit in fits),
         tuple(fit.log_z for fit in fits),
         tuple(fit.model for fit in fits),
     )
@@ -244,6 +249,7 @@ def _fit_fold(
         scorer.tables(held, seed),
         float(scorer.joint(rest).mean()),
         fitted.baseline_mean(held),
+        fitted.lead(),
         fitted.history_,
         log_normalisers(scorer, held),
         scorer,

@@ -29,6 +29,7 @@ import numpy as np
 
 from ..critics.baselines import Baseline
 from ..critics.baselines.experts import closed_form_experts
+from ..critics.baselines.table import Table
 from ..critics.composed import ClosedForm, ColumnCritic
 from ..data.sample import Sample
 from ..data.splits import hold_out
@@ -124,6 +125,7 @@ class Pool(ObjectiveEstimator):
         self.judgements_ = {_name(j.expert): j for j in judged}
         known = None if closed is None else _refitted(closed.expert, sample)
         self.known_mean_: Callable[[Sample], float] = partial(_mean, known)
+        self.lead_ = _lead([j for j in judged if isinstance(j.expert.critic, ClosedForm)])
 
         def on_all_rows(j: Judgement) -> FittedScorer:
             own = next((t for other, t in trained if other is j), None)
@@ -180,7 +182,7 @@ class Pool(ObjectiveEstimator):
         network = replace(self.network, seed=self.seed, budget=self.budget)
         trained = network.fit_sample(sample, progress)
         self.history_, self.judgements_ = trained.history_, dict[str, Judgement]()
-        self.known_mean_ = trained.baseline_mean
+        self.known_mean_, self.lead_ = trained.baseline_mean, 0.0
         # A few rows that no shape explains must not outweigh all others: n rows know odds up to n.
         few = 1 / len(sample)
         weights = np.array([math.log1p(-few)])
@@ -193,6 +195,14 @@ class Pool(ObjectiveEstimator):
         A closed form is nearly exact where it suffices. Of what networks add some may be missing.
         """
         return self.known_mean_(sample)
+
+    def lead(self) -> float:
+        """Return by how much the best closed form was ahead of the next, in nats.
+
+        Where several kinds agree each has found the shape. Where one sees far more than all others,
+        as a table sees edges, even that may be too coarse.
+        """
+        return self.lead_
 
 
 def _pooled(
@@ -237,8 +247,22 @@ def _mean(known: Scorer | None, sample: Sample) -> float:
 
 def _best_closed(judged: Sequence[Judgement]) -> Judgement | None:
     """Return the best closed form, if one is better than nothing."""
+    return next(iter(_ranked(judged)), None)
+
+
+def _ranked(judged: Sequence[Judgement]) -> list[Judgement]:
+    """Return the closed forms that are better than nothing, the best first."""
     found = [j for j in judged if j.is_normalised and not j.is_overfit and j.score > 0]
-    return max(found, key=lambda j: j.score, default=None)
+    return sorted(found, key=lambda j: j.score, reverse=True)
+
+
+def _lead(judged: Sequence[Judgement]) -> float:
+    """Return the lead of the best closed form; 0 of a table of labels, which misses nothing."""
+    ranked = _ranked(judged)
+    best = ranked[0].expert.scales.baseline if ranked else None
+    if best is None or (isinstance(best, Table) and math.isinf(best.ceiling)):
+        return 0.0
+    return ranked[0].score - (ranked[1].score if len(ranked) > 1 else 0.0)
 
 
 def _best_sum(judged: Sequence[Judgement]) -> Judgement | None:

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import entropy
 
-from ..data.sample import Sample
+from ..data.sample import UNNAMED, Sample
 from ..estimators.crossfit import CrossFit
 from ..estimators.scores import Scores
 from ..records import CalibrationBin, Diagnostics
 from ..results import Caution, MIResult
 
-__all__ = ["contradictions", "diagnose", "limited"]
+__all__ = ["contradictions", "diagnose", "limited", "near_copies"]
 
 _BINS = 10
 _SIGMAS = 4.0
@@ -38,6 +38,8 @@ _UNCALIBRATED = 0.03
 _MEMORISED = 0.25  # of the estimate
 _FEW = 10  # rows for each value of a side, so that its entropy is known
 _FIRST = 1_000  # rows that show whether values are repeated at all
+_COPIED = 200  # rows that show whether columns are copies
+_NEARLY = 0.5  # share of equal values
 _UNPAIRED = 1 << 16  # unpaired scores that are used
 
 
@@ -87,6 +89,42 @@ def contradictions(result: MIResult, sample: Sample) -> Iterator[Caution]:
                 f"{most:.2f} nats",
                 "Read the entropy as the upper limit; preset='auto', or more pairs, may do better",
             )
+
+
+def near_copies(sample: Sample) -> Iterator[Caution]:
+    """Warn of columns of measurements that are on both sides: then the information is infinite."""
+    if sample.x.ndim > 2 or sample.y.ndim > 2:
+        return
+    places = [_measured(a, labels) for a, labels in _sides(sample)]
+    few = [a[:_COPIED][:, of] for (a, _), of in zip(_sides(sample), places, strict=True)]
+    for k, column in enumerate(few[1].T):
+        equal = (few[0] == column[:, None]).mean(axis=0)
+        if equal.size and equal.max() > _NEARLY:
+            i, j = places[0][int(equal.argmax())], places[1][k]
+            share = float((sample.x[:, i] == sample.y[:, j]).mean())
+            yield Caution(
+                "near_copies",
+                f"{_named(sample.x_names, i, 'x')} and {_named(sample.y_names, j, 'y')} are equal "
+                f"in {share:.0%} of the rows; the information may be infinite",
+                "Leave one of them out, or add the noise that the measurement has",
+            )
+            return
+
+
+def _sides(sample: Sample) -> tuple[tuple[NDArray[np.float64], tuple[bool, ...]], ...]:
+    return (sample.x, sample.x_discrete), (sample.y, sample.y_discrete)
+
+
+def _measured(a: NDArray[np.float64], labels: tuple[bool, ...]) -> NDArray[np.int64]:
+    """Return the columns (n, d) that are no labels and hardly repeat a value."""
+    first = a[:_COPIED]
+    repeats = np.array([2 * len(np.unique(column)) < len(first) for column in first.T])
+    return np.flatnonzero(~repeats & ~np.array(labels or (False,) * a.shape[1]))
+
+
+def _named(names: tuple[str, ...], column: int, side: str) -> str:
+    """Return a column in words: the side alone, if it has but one without a name."""
+    return side if names in ((), (UNNAMED,)) else f"{names[column]} of {side}"
 
 
 def limited(result: MIResult, sample: Sample) -> MIResult:

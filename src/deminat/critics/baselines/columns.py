@@ -88,12 +88,22 @@ class ColumnPairs:
 
 
 def _better(copula: GaussianCopula, x: Array, y: Array, x_held: Array, y_held: Array) -> Part:
-    """Return the best table of two columns, if held-out rows clearly like it, or the copula."""
-    held = x_held, y_held
-    table = max(Table.candidates(x, y, *held, few=True), key=lambda t: float(t.score(*held).mean()))
+    """Return the best table of two columns, if held-out rows clearly like it, or the copula.
+
+    A few tables tell whether more are worth their time.
+    """
+    held, most = (x_held, y_held), math.log(len(x))
+
+    def best(few: bool) -> Table:
+        tables = Table.candidates(x, y, *held, few=few)
+        return max(tables, key=lambda t: float(t.score(*held).mean()))
+
+    table = best(few=True)
     gains = table.score(*held) - log_ratio(copula.left(x_held), copula.right(y_held))
-    gains = np.clip(gains, -math.log(len(x)), math.log(len(x)))  # of a copula that ties spoil
-    return table if gains.mean() > 2 * gains.std() / math.sqrt(len(gains)) else copula
+    gains = np.clip(gains, -most, most)  # of a copula that ties spoil
+    if gains.mean() <= 2 * gains.std() / math.sqrt(len(gains)):
+        return copula
+    return best(few=False)
 
 
 def column_correlations(x: Array, y: Array) -> tuple[Array, float]:
