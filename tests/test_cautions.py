@@ -104,6 +104,15 @@ def estimated(x, y, **more):
     return deminat.estimate(x, y, folds=2, budget=4, **more)
 
 
+@pytest.mark.parametrize("bend", [lambda x: x**3, np.sin, lambda x: np.abs(x)], ids=range(3))
+def test_an_exact_function_is_noticed_whatever_is_estimated(bend):
+    x = np.random.default_rng(0).normal(size=400)
+    result = deminat.estimate(x, bend(x), folds=2, preset="quick")
+    assert [c.code for c in result.warnings].count("infinite") == 1
+    noisy = deminat.estimate(x, bend(x) + 0.1 * x[::-1], folds=2, preset="quick")
+    assert "infinite" not in [c.code for c in noisy.warnings]
+
+
 def test_a_function_may_have_infinite_information():
     x = np.random.default_rng(0).normal(size=400)
     result = estimated(x, np.exp(x))

@@ -163,17 +163,34 @@ def test_missing_values_are_refused_or_omitted(tmp_path):
     assert "2 of 42 pairs" in omitted.stderr
 
 
-def test_categories_are_declared(tmp_path):
-    path = tmp_path / "penguins.csv"
+@pytest.mark.parametrize("name", ["penguins.csv", "penguins.parquet"])
+def test_words_are_categories(tmp_path, name):
+    path = tmp_path / name
     rng = np.random.default_rng(0)
     kind = rng.integers(3, size=200)
-    pl.DataFrame(
-        {"mass": kind + rng.normal(size=200) / 9, "kind": [("a", "b", "c")[k] for k in kind]}
-    ).write_csv(path)
-    words = "estimate", path, "--x", "mass", "--y", "kind", "--method", "ksg"
-    assert "--categorical" in run(*words).stderr
-    answer = json.loads(run(*words, "--categorical", "kind", "--json").stdout)
+    frame = pl.DataFrame(
+        {"species": [("a", "b", "c")[k] for k in kind], "mass": kind + rng.normal(size=200) / 9}
+    )
+    frame.write_csv(path) if name.endswith("csv") else frame.write_parquet(path)
+    words = "estimate", path, "--x", "species", "--y", "mass", "--method", "ksg", "--json"
+    answer = json.loads(run(*words).stdout)
     assert answer["mi"] == pytest.approx(np.log(3), abs=0.15)
+    declared = json.loads(invoke(*words, "--categorical", "species").stdout)
+    assert declared["mi"] == answer["mi"]
+
+
+def test_what_is_no_category_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f"{'no' if i % 9 else i},2024-01-{i % 28 + 1},p{i},{i}" for i in range(100)]
+    path.write_text("mixed,day,name,v\n" + "\n".join(rows))
+    for side, says in [
+        ("mixed", "is not all numbers ('no' in row 2): declare it with --categorical 'mixed'"),
+        ("day", "holds dates or times ('2024-01-1' in row 1): turn them into numbers first"),
+        ("name", "is it an identifier, or free text?"),
+    ]:
+        assert says in refusal("estimate", path, "--x", side, "--y", "v")
+    done = invoke("test", path, "--x", "mixed", "--y", "v", "--categorical", "mixed")
+    assert done.exit_code == 0, done.exception
 
 
 @pytest.fixture
@@ -440,28 +457,31 @@ def test_a_second_column_is_not_a_file(table, words, says):
 
 @pytest.fixture
 def identified(tmp_path):
-    """Return a folder of tables: an identifier, a category, and names with one repetition."""
+    """Return a folder of tables: an identifier, a category, and names with few repetitions."""
     names = [f"p{i}" for i in range(60)]
-    columns = {"id": names, "kind": ["a", "b", "c"] * 20, "almost": [*names[:-1], "p0"]}
+    half = [*names[:30], *names[:30]]
+    columns = {"id": names, "kind": ["a", "b", "c"] * 20, "half": half, "31": [*half[:-1], "q"]}
     frame = pl.DataFrame({**columns, "v": np.random.default_rng(0).normal(size=60)})
     frame.write_csv(tmp_path / "t.csv")
     frame.write_parquet(tmp_path / "t.parquet")
-    frame[:50].write_csv(tmp_path / "few.csv")
+    frame[:20].write_csv(tmp_path / "few.csv")
     return tmp_path
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 @pytest.mark.parametrize("long", [False, True])
-def test_an_identifier_is_no_category(identified, monkeypatch, name, long):
+@pytest.mark.parametrize("declared", [[], ["--categorical", "id,kind,half,31"]])
+def test_an_identifier_is_no_category(identified, monkeypatch, name, long, declared):
     if long:
         monkeypatch.setattr("deminat.data.files.text_stream.LONG", 0)
         monkeypatch.setattr("deminat.data.files.text_stream.BLOCK", 100)
-    words = "--x", "v", "--method", "ksg", "--categorical", "id,kind,almost"
-    for side in ("id", "kind,id"):
+    words = "--x", "v", "--method", "ksg", *declared
+    for side, kinds in (("id", 60), ("kind,id", 60), ("31", 31)):
         message = refusal("estimate", identified / name, *words, "--y", side)
-        assert "every value of column 'id' occurs once (60 values checked)" in message
-        assert "is it an identifier?" in message
-    for side in ("kind", "almost"):
+        column = side.removeprefix("kind,")
+        assert f"hardly any value of column '{column}' is repeated ({kinds} kinds in 60" in message
+        assert "is it an identifier, or free text? Leave it out, or turn it into" in message
+    for side in ("kind", "half"):
         done = invoke("estimate", identified / name, *words, "--y", side)
         assert "identifier" not in str(done.exception)
 
@@ -470,7 +490,7 @@ def test_what_may_occur_once(identified):
     words = "--x", "v", "--y", "kind", "--categorical", "kind,id"
     done = invoke("test", identified / "t.csv", *words, "--groups", "id")
     assert done.exit_code == 0, done.exception
-    words = "--x", "v", "--y", "id", "--categorical", "id"
+    words = "--x", "v", "--y", "id"
     assert "identifier" not in str(invoke("test", identified / "few.csv", *words).exception)
     scan_sides(identified / "t.csv", None, "v", "id", "id", scoring=True)
 

@@ -46,9 +46,10 @@ def folder(tmp_path_factory):
     new.write_csv(folder / "new.csv")
     new.filter(pl.col("kind") == "p").write_csv(folder / "fewer.csv")
     new.rename({"raf, p": "RAF"}).write_csv(folder / "renamed.csv")
+    new.rename({"kind": "sort"}).write_csv(folder / "sorts.csv")
     new.with_columns(pl.lit("s").alias("kind")).write_csv(folder / "level.csv")
     new.with_columns(pl.when(pl.col("mek") < 0).then("mek")).write_csv(folder / "gaps.csv")
-    words = "--x", '"raf, p",kind', "--y", "mek", "--categorical", "kind"
+    words = "--x", '"raf, p",kind', "--y", "mek"
     done = invoke(
         "estimate", folder / "cells.csv", *words, "--method", "copula", "--save", folder / "run"
     )
@@ -98,6 +99,7 @@ def test_other_names_may_be_given_for_the_columns(folder):
     renamed = invoke(*command, folder / "renamed.csv", *words)
     assert renamed.stdout == expected
     assert "note: column RAF is used as raf, p of the run" in renamed.stderr
+    assert invoke(*command, folder / "sorts.csv", "--x", '"raf, p",sort').stdout == expected
     refused(invoke(*command, folder / "renamed.csv"), "no column 'raf, p'")
     refused(invoke(*command, folder / "new.csv", "--x", "akt"), "the fit had raf, p, kind=p")
 

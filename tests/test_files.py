@@ -168,7 +168,7 @@ def test_a_choice_that_is_no_list_is_refused(put, chosen):
 def test_names_cannot_reach_the_terminal(put, refuses):
     message = refuses(put("t.csv", "a\x1b[2J,b\n1,2\n"), x="zz")
     assert "a\\x1b[2J" in message
-    refuses(put("t.csv", "a\x1b[2J,b\nq,2\n"), "\\x1b", x="0")
+    refuses(put("t.csv", "a\x1b[2J,b\nq,2\n1,2\n"), "\\x1b", x="0")
     refuses(put("\x1b[2J.csv", ""), "\\x1b[2J.csv is empty")
 
 
@@ -284,6 +284,81 @@ def test_categories_are_declared(put):
     equal(y, [[3], [4], [6]])
 
 
+WORDS = "a,sex,b\n" + "1,m,u\n2,,v\n5, f,u\n" * 400
+
+
+@pytest.fixture
+def words(put, tmp_path, monkeypatch):
+    """Write a table of words, in some form; text may be too long to be read whole."""
+
+    def write(form, text=WORDS):
+        if form == "t.parquet":
+            pl.read_csv(io.StringIO(text)).write_parquet(tmp_path / form)
+            return tmp_path / form
+        if form.startswith("long"):
+            monkeypatch.setattr("deminat.data.files.text_stream.LONG", 0)
+            monkeypatch.setattr("deminat.data.files.text_stream.BLOCK", 300)
+        return put(form, text.replace("sex", '"sex"') if "quoted" in form else text)
+
+    return write
+
+
+FORMS = ["t.csv", "quoted.csv", "long.csv", "long-quoted.csv", "t.parquet"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_words_are_categories_without_being_declared(words, form):
+    x, y, z = files.scan(words(form), "a", "sex", given="b")
+    assert (x.categorical, y.categorical, z.categorical) == ({"sex", "b"},) * 3
+    found = read_all(y)["sex"]
+    assert found[:3].cast(pl.String).str.strip_chars().to_list() == ["m", None, "f"]
+    assert isinstance(found.dtype, pl.Enum)
+    assert read_all(x).dtypes == [pl.Float64]
+    assert y.take(np.array([2, 3]))["sex"].cast(pl.String).str.strip_chars().to_list() == ["f", "m"]
+
+
+@pytest.mark.parametrize("form", FORMS[:4])
+@pytest.mark.parametrize(("late", "row"), [("5", 600), ("1.5e3", 1), ("7", 1000)])
+def test_words_among_numbers_are_an_error_in_every_form(words, form, late, row):
+    lines = WORDS.split("\n")
+    lines[row] = f"1,{late},u"
+    with pytest.raises(DataError, match=r"'[mf]' in row .* declare it with --categorical 'sex'"):
+        read(words(form, "\n".join(lines)), "sex", "a")
+
+
+@pytest.mark.parametrize("form", FORMS[:4])
+def test_a_number_far_below_words_is_a_category(words, form):
+    lines = WORDS.split("\n")
+    lines[1001] = "1,7,u"
+    assert read(words(form, "\n".join(lines)), "sex", "a")[0]["sex"][1000] == "7"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_true_or_false_is_a_number(words, form):
+    x, _ = read(words(form, "sex,b\n" + "true,1\nFALSE,2\n" * 600), "sex", "b")
+    if form != "t.parquet":  # where only the type counts
+        equal(x[:3], [[1], [0], [1]])
+
+
+@pytest.mark.parametrize(
+    "cells", [["18-25", "26-35"], ["<5", ">=5"], ["true", "unknown"], ["Q1 2020", "Q2 2020"]]
+)
+def test_words_may_contain_digits(put, cells):
+    x, _ = read(put("t.csv", "a,b\n" + "".join(f"{c},1\n" for c in cells)), "a", "b")
+    assert x["a"].to_list() == cells
+
+
+def test_words_of_two_files_and_beside_a_folder_are_categories(put, tmp_path):
+    table = put("y.csv", "c,kind\n1,u\n2,v\n")
+    _, y = read_pair(put("x.csv", "a\n1\n2\n"), table)
+    assert y.dtypes == [pl.Float64, pl.Enum(["u", "v"])]
+    (tmp_path / "rows").mkdir()
+    for name in "ab":
+        np.save(tmp_path / "rows" / name, np.zeros(2))
+    _, y = read(table, f"{tmp_path / 'rows'}/", "kind")
+    assert y.dtypes == [pl.Enum(["u", "v"])]
+
+
 def test_a_category_that_is_not_chosen_does_not_matter(put):
     x, _ = read(put("t.csv", "a,b,c\n1,2,u\n"), "a", "b", categorical=["c"])
     equal(x, [[1]])
@@ -313,7 +388,10 @@ def test_a_category_that_is_not_chosen_does_not_matter(put):
         ("a,b", "no rows"),
         ('"a",b\n\n', "no rows"),
         ("a,b,a,b,c\n1,2,3,4,5\n", "several columns called a, b:"),
-        ("a,b\nu,2\n", "declare it with --categorical 'a'"),
+        ("a,b\nu,2\n1,2\n", "'u' in row 1): declare it with --categorical 'a'"),
+        ("a,b\nu,2\n5%,2\n", "declare it with --categorical 'a'"),
+        ("a,b\nu,2\n2020-01-31,2\n", "declare it with --categorical 'a'"),
+        ("a,b\n5%,2\n10%,2\n", "'5%' in row 1"),
         ("a,b\n1,2\n3,4\nx,6\n", "'x' in row 3"),
         ("a,b\n1,2\ntrue,4\n", "'true' in row 2"),
         ("a,b\n2020-01-31,2\n", "dates or times ('2020-01-31' in row 1)"),
@@ -362,7 +440,7 @@ def test_bytes_that_are_no_text_are_refused(put, refuses, data, says):
 
 def test_odd_shapes_take_no_time(put, refuses):
     begun = time.perf_counter()
-    refuses(put("t.csv", "a b\n1" + " " * 10**6 + "x\n"), "'x' in row 1")
+    refuses(put("t.csv", "a b\n1" + " " * 10**6 + "x\n2 3\n"), "'x' in row 1")
     refuses(put("u.csv", "1" * 10**6), "cannot be read", x="0", y="1")
     wide = "\n".join(",".join(["1.5"] * 5000) for _ in range(20))
     assert read_pair(put("x.csv", wide), put("y.csv", "1\n" * 20))[0].shape == (20, 5000)
@@ -454,7 +532,8 @@ def test_parquet_categories_are_known_or_declared(table):
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ([None, "u"], "is text ('u' in row 2): declare it with --categorical 'a'"),
+        ([None, "1.5"], "is text ('1.5' in row 2): declare it with --categorical 'a'"),
+        (["NA", " -2e3 "], "is text ('NA' in row 1): declare it with --categorical 'a'"),
         ([[1], [2]], "holds List"),
         ([{"k": 1}, {"k": 2}], "holds Struct"),
         ([b"u", b"v"], "holds Binary"),
@@ -786,7 +865,7 @@ def test_a_pair_needs_two_files_of_one_array_each(put, tmp_path):
     with pytest.raises(DataError, match="no column 'q' in either"):
         read_pair(path, put("y.csv", "c,d\n1,2\n"), categorical=["q"])
     with pytest.raises(DataError, match="--categorical 'c'"):
-        read_pair(path, put("y.csv", "c,d\nu,2\n"))
+        read_pair(path, put("y.csv", "c,d\nu,2\n1,2\n"))
 
 
 # Paths
@@ -1011,7 +1090,7 @@ def test_a_folder_without_its_slash_is_asked_about(put, refuses, tmp_path, monke
 
 
 def test_a_name_with_a_comma_is_shown_as_it_is_to_be_typed(put, refuses):
-    path = put("t.csv", '"weight, kg",b\nu,2\n')
+    path = put("t.csv", '"weight, kg",b\nu,2\n1,2\n')
     refuses(
         path, """in double quotes, and those in single quotes: '"weight, kg"'""", x="weight, kg"
     )

@@ -34,6 +34,9 @@ class ToyTable:
     def rows(self):
         return self.frame.height
 
+    def word_columns(self, names):
+        return {"c"}.intersection(names)
+
     def pick(self, names, labels, rows=None):
         frame = self.frame.select(names) if rows is None else self.frame.select(names)[rows]
         kinds = {n: pl.Enum(["blue", "red"]) if n in labels else pl.Float64 for n in names}
@@ -61,7 +64,7 @@ def test_columns_of_a_registered_table_are_read(toy):
     x, y = files.read(toy, "a", "b")
     assert x["a"].to_list() == [1, 3, 4]
     assert y["b"].to_list() == [2, 5, 7]
-    x, y, z = files.read(toy, "a", "1", given="c", categorical=["c"])
+    x, y, z = files.read(toy, "a", "1", given="c")
     assert y.columns == ["b"]
     assert z["c"].to_list() == ["red", "blue", "red"]
     assert files.scan_labels(toy, "c").take(np.array([0, 2])).tolist() == ["red", "red"]

@@ -370,26 +370,37 @@ def test_the_command_leaves_out_what_nobody_named_and_is_no_number(tmp_path, pai
     path, out = words_file(tmp_path, suffix), ("--out", tmp_path / "out")
     result = called(path, *out)
     assert result.exit_code == 0, result.output
-    reason = "not numeric; declare categories with --categorical"
-    assert f"columns left out: label, day, comment ({reason})\n" in result.stderr
-    result = called(path, "--categorical", "label", "--y", "label", *out)
-    assert "left out: day, comment (" in result.stderr
-    (plain, x, y, how), (labelled, *sides, _) = paired
-    assert (x, y, how["folds"]) == (["a", "like a", "c"], None, None)
-    assert plain.equals(frame_of(30).select(x))
-    assert sides == [["a", "like a", "c", "label"], ["label"]]
-    assert labelled["label"].to_list() == frame_of(30)["label"].to_list()
-    assert isinstance(labelled["label"].dtype, pl.Enum)
+    reason = "neither numbers nor repeated words; declare categories with --categorical"
+    assert f"columns left out: day, comment ({reason})\n" in result.stderr
+    for declared in ((), ("--categorical", "label")):
+        result = called(path, *declared, "--y", "label", *out)
+        assert "left out: day, comment (" in result.stderr
+    (whole, x, y, how), *others = paired
+    assert (x, y, how["folds"]) == (["a", "like a", "c", "label"], None, None)
+    assert whole.equals(frame_of(30).select(x))
+    for frame, *sides, _ in others:
+        assert sides == [["a", "like a", "c", "label"], ["label"]]
+        assert frame["label"].to_list() == frame_of(30)["label"].to_list()
+        assert isinstance(frame["label"].dtype, pl.Enum)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_the_command_refuses_what_was_named_and_is_no_number(tmp_path, paired, suffix):
     path, out = words_file(tmp_path, suffix), ("--out", tmp_path / "out")
-    for words in (("--x", "a,comment"), ("--x", "a", "--y", "comment"), ("--y", "comment")):
-        assert "column 'comment' is" in str(called(path, *words, *out).exception)
+    for words in (
+        ("--x", "a,comment"),
+        ("--x", "a", "--y", "comment"),
+        ("--y", "comment"),
+        ("--categorical", "comment"),
+    ):
+        message = str(called(path, *words, *out).exception)
+        assert "hardly any value of column 'comment' is repeated" in message
+    assert "column 'day' holds dates" in str(called(path, "--x", "a,day", *out).exception)
     with_words().select("day", "comment").write_csv(tmp_path / "words.csv")
     told = str(called(tmp_path / "words.csv", *out).exception)
     assert "column 'day' holds dates or times" in told
+    with_words().select("comment").write_csv(tmp_path / "words.csv")
+    assert "hardly any value of column" in str(called(tmp_path / "words.csv", *out).exception)
     assert not paired
 
 

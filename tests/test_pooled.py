@@ -15,7 +15,9 @@ from deminat.critics.baselines.table import Cells, Table
 from deminat.data.sample import as_sample
 from deminat.data.splits import hold_out
 from deminat.estimators.contrastive import Networks
+from deminat.estimators.fitted import PooledScorer
 from deminat.estimators.judging import JudgingRows, pool_weights
+from deminat.estimators.normaliser import log_normalisers
 from deminat.estimators.pooled import Pool, _scorer
 from deminat.persistence.serialise import pack, unpack
 from deminat.tasks import additive_uniform, correlated_student, gaussian, spiral
@@ -210,6 +212,85 @@ def test_the_answer_does_not_depend_on_the_codes_of_a_label():
     ]
     assert max(found) - min(found) < 0.005
     assert found[0] == pytest.approx(exact, abs=0.05)
+
+
+def test_codes_of_a_label_beside_a_number_do_not_matter():
+    rng = RNG(2)
+    label, number = rng.integers(9, size=3_000), rng.normal(size=3_000)
+    height = np.array([2, -1, 0, 3, -3, 1, -2, 4, 0.5])
+    y = height[label] + number + 0.7 * rng.normal(size=3_000)
+    found = [
+        deminat.estimate(np.column_stack([codes[label], number]), y, folds=2)
+        for codes in (np.argsort(np.argsort(height)), rng.permutation(9))
+    ]
+    assert abs(found[0].mi - found[1].mi) < 0.06  # their interval is .1 wide
+    assert [c.code for c in found[0].warnings].count("labels") == 1
+
+
+def test_numbers_that_are_declared_to_be_no_labels_have_no_cells_of_their_own():
+    x, y, _ = labels(2_000, k=40, codes=RNG(0).permutation(40))
+    as_numbers, as_labels = (
+        deminat.estimate(x, y, folds=2, discrete=discrete) for discrete in (False, True)
+    )
+    assert "40 x 40" in as_labels.recipe
+    assert as_labels.mi > as_numbers.mi - 0.02
+
+
+def test_cells_are_merged_unless_their_rows_differ():
+    rng = RNG(0)
+    x, y = rng.random((2, 3_000))
+    board = (np.floor(3 * x) + np.floor(3 * y)) % 2 == 0
+    x, y = x[board], y[board]
+    cells = Cells.of_ranks(x[:, None], 64)
+    counts = np.zeros((64, 3))
+    np.add.at(counts, (cells(x[:, None]), np.floor(3 * y).astype(int)), 1)
+    joined = cells.joined(counts)
+    assert 3 <= joined.count <= 5
+    assert joined.most == 64
+    alike = np.outer(np.full(64, 50.0), [0.2, 0.5, 0.3])
+    assert cells.joined(alike).count == 1
+
+
+class Far:
+    """Something fitted that gives one row odds of a thousand nats, and all others -0.5."""
+
+    def joint(self, sample):
+        return np.where(np.arange(len(sample)) == 7, 1_000.0, -0.5)
+
+
+def test_one_far_row_does_not_choose_the_expert():
+    sample = as_sample(*gaussian(1, 0.5).sample(900, seed=0))
+    rows = JudgingRows.of(*hold_out(sample, 1 / 3, 0))
+    assert Far().joint(rows.held).mean() > 2
+    assert rows.joint(Far()).mean() < 0
+
+
+def test_no_pair_has_more_than_rows_can_show():
+    sample = as_sample(*gaussian(1, 0.5).sample(900, seed=0))
+    pool = PooledScorer((), np.empty(0), log_nothing=30.0, highest=5.0)
+    assert pool.joint(sample).max() == 5.0
+    assert Pool().fit_sample(sample).scorer_.highest == pytest.approx(2 * np.log(900))
+
+
+class Shifted:
+    """The log ratio of Gaussians, a number of nats too high where x is above 0."""
+
+    def __init__(self, task, nats):
+        self.task, self.nats = task, nats
+
+    def table(self, x, y):
+        rows = [np.repeat(x.x, len(y), axis=0), np.tile(y.y, (len(x), 1))]
+        found = self.task.log_ratio(*rows) + self.nats * (rows[0][:, 0] > 0)
+        return found.reshape(len(x), len(y))
+
+
+@pytest.mark.parametrize("nats", [0.0, 0.4])
+def test_the_mean_log_normaliser_is_how_much_is_read_too_high(nats):
+    task = gaussian(2, 1.0)
+    found = log_normalisers(Shifted(task, nats), as_sample(*task.sample(1_000, seed=0)))
+    assert found.of_x == pytest.approx(nats / 2, abs=0.08)
+    assert found.mean == pytest.approx(nats / 2, abs=0.08)
+    assert 0 < found.error < 0.05
 
 
 def test_heavy_tails_are_not_read_too_high():

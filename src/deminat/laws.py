@@ -12,7 +12,7 @@ The tolerance for sampling noise and training error is part of the result. An es
 may still be wrong; one that fails is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from .data.labels import Discrete
 from .data.sample import LEAST_PAIRS, NanPolicy, RowOptions, Sample, as_sample, label_warnings
 from .estimators.base import TrainedEstimator
 from .estimators.registry import Method, Preset, estimator_for
-from .results import MIResult
+from .results import Caution, MIResult
 from .runtime.progress import Progress, progress_of_part
 
 __all__ = ["Check", "check"]
@@ -69,63 +69,6 @@ class Check:
         return {**asdict(self), "low": low, "unit": "nats", "passed": self.passed}
 
 
-def check(
-    x: Any,
-    y: Any,
-    *,
-    method: Method = "demi",
-    preset: Preset = "auto",
-    folds: int = 5,
-    seed: int = 0,
-    nan: NanPolicy = "raise",
-    groups: Any = None,
-    order: Any = None,
-    discrete: Discrete = None,
-    max_rows: int | None = None,
-    n_jobs: int = 1,
-    budget: float | None = None,
-    progress: Progress | None = None,
-) -> tuple[MIResult, list[Check]]:
-    """Return the estimate of the mutual information, and a check of each law on changed data.
-
-    Args are those of `estimate`; `budget` is that of all estimates together. With `groups` or
-    `order`, additivity is not checked.
-    """
-    options = RowOptions(groups, order, nan, max_rows, seed, discrete)
-    sample = as_sample(x, y, options, least=LEAST_PAIRS).without_constants()
-    flags = sample.x_discrete, sample.y_discrete
-    changes = [_Change("", "", (sample.x, sample.y), flags), *_changes(sample, seed)]
-    count = len(changes)
-    sample_groups = None if sample.labels is sample.copies else sample.labels
-    sample_order = order if sample.times is None else sample.times
-    results = [
-        estimate(
-            *change.sides,
-            method=method,
-            preset=preset,
-            folds=folds,
-            seed=seed,
-            max_rows=len(sample),
-            n_jobs=n_jobs,
-            budget=None if budget is None else budget / count,
-            progress=progress_of_part(progress, i, count),
-            groups=sample_groups if change.keeps_rows else None,
-            order=sample_order if change.keeps_rows else None,
-            discrete=change.labels,
-        )
-        for i, change in enumerate(changes)
-    ]
-    trained = isinstance(estimator_for(method, preset, sample, seed), TrainedEstimator)
-    labels = label_warnings([sample]) if discrete is None and trained else ()
-    warnings = tuple(dict.fromkeys(sample.warnings + results[0].warnings + labels))
-    base = replace(results[0], warnings=warnings)
-    checks = [
-        Check(change.law, change.words, result.mi, *change.limits(base, result))
-        for change, result in zip(changes[1:], results[1:], strict=True)
-    ]
-    return base, checks
-
-
 @dataclass(frozen=True)
 class _Change:
     """Changed data, whose information is `times` that of the data, or less."""
@@ -152,11 +95,77 @@ class _Change:
         return -np.inf if self.or_less else expected - tolerance, expected + tolerance
 
 
+def check(
+    x: Any,
+    y: Any,
+    *,
+    method: Method = "demi",
+    preset: Preset = "auto",
+    folds: int = 5,
+    seed: int = 0,
+    nan: NanPolicy = "raise",
+    groups: Any = None,
+    order: Any = None,
+    discrete: Discrete = None,
+    max_rows: int | None = None,
+    n_jobs: int = 1,
+    budget: float | None = None,
+    progress: Progress | None = None,
+) -> tuple[MIResult, list[Check]]:
+    """Return the estimate of the mutual information, and a check of each law on changed data.
+
+    Args are those of `estimate`; `budget` is that of all estimates together. With `groups` or
+    `order`, additivity is not checked.
+    """
+    options = RowOptions(groups, order, nan, max_rows, seed, discrete)
+    sample = as_sample(x, y, options, least=LEAST_PAIRS).without_constants()
+    changes = list(_changes(sample, seed))
+    count = len(changes)
+    sample_groups = None if sample.labels is sample.copies else sample.labels
+    sample_order = order if sample.times is None else sample.times
+    results = [
+        estimate(
+            *change.sides,
+            method=method,
+            preset=preset,
+            folds=folds,
+            seed=seed,
+            max_rows=len(sample),
+            n_jobs=n_jobs,
+            budget=None if budget is None else budget / count,
+            progress=progress_of_part(progress, i, count),
+            groups=sample_groups if change.keeps_rows else None,
+            order=sample_order if change.keeps_rows else None,
+            discrete=change.labels,
+        )
+        for i, change in enumerate(changes)
+    ]
+    trained = isinstance(estimator_for(method, preset, sample, seed), TrainedEstimator)
+    labels = label_warnings([sample]) if discrete is None and trained else ()
+    return _checked(changes, results, sample.warnings, labels)
+
+
+def _checked(
+    changes: Sequence[_Change],
+    results: Sequence[MIResult],
+    before: tuple[Caution, ...],
+    after: tuple[Caution, ...],
+) -> tuple[MIResult, list[Check]]:
+    """Return the estimate of the data as they are, with further warnings, and the checks."""
+    warnings = tuple(dict.fromkeys(before + results[0].warnings + after))
+    base = replace(results[0], warnings=warnings)
+    return base, [
+        Check(change.law, change.words, result.mi, *change.limits(base, result))
+        for change, result in zip(changes[1:], results[1:], strict=True)
+    ]
+
+
 def _changes(sample: Sample, seed: int) -> Iterator[_Change]:
-    """Yield the changed data of each law."""
+    """Yield the data as they are, and changed for each law."""
     rng = np.random.default_rng([_TAG, seed])
     x, y = sample.x, sample.y
     of_x, of_y = both = sample.x_discrete, sample.y_discrete
+    yield _Change("", "", (x, y), both)
     permuted = x, y[rng.permutation(len(y))]
     yield _Change("independence", "y permuted", permuted, both, times=0, keeps_rows=False)
     yield _Change("symmetry", "x and y exchanged", (y, x), (of_y, of_x))

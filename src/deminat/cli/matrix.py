@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["matrix"]
 
 _LEVEL = 0.05  # false discovery rate
-_LEFT_OUT = "not numeric; declare categories with --categorical"
+_LEFT_OUT = "neither numbers nor repeated words; declare categories with --categorical"
 _FORMATS = {"mi": ".3f", "low": ".3f", "high": ".3f", "p_value": ".2g", "q_value": ".2g"}
 _HEADINGS = {"mi": "nats", "p_value": "p", "q_value": "q"}
 

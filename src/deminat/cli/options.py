@@ -82,7 +82,13 @@ Y = Annotated[
 Given = Annotated[
     str | None, Option(help="Columns of z, like --x: how much x tells about y beyond z.")
 ]
-Categorical = Annotated[str, Option(help="Columns that are categories, separated by commas.")]
+Categorical = Annotated[
+    str,
+    Option(
+        help="Columns that are categories, separated by commas. Columns of words are categories "
+        "also if they are not listed."
+    ),
+]
 Discrete = Annotated[
     str | None,
     Option(

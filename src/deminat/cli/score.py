@@ -55,10 +55,10 @@ def score(
 
         result = load(run)
         sources = result.model.sources if result.model else ()
+        labels = categorical or _labels(sources, (x, y, given))
         if y_file is None:  # the columns of the run, unless the options name others
             stored = *(_joined(source.names) for source in sources), None, None, None
             x, y, given = (a or b for a, b in zip((x, y, given), stored, strict=False))
-        labels = categorical or [name for source in sources for name in source.categorical]
         sides = scan_sides(file, y_file, x, y, labels, given, scoring=True)
         rows = [
             _renamed(take_rows(side, None), source)
@@ -75,6 +75,20 @@ def _joined(names: Sequence[str]) -> str | None:
     line = io.StringIO()
     csv.writer(line).writerow(names)
     return line.getvalue().strip() or None
+
+
+def _labels(sources: "Sequence[ColumnNames]", options: Sequence[str | None]) -> list[str]:
+    """Return the categories of the run, by the names that the options give them."""
+    from ..data.files.columns import parse_names
+
+    labels: list[str] = []
+    for source, option in zip(sources, options, strict=False):
+        names = parse_names(option or "")
+        if len(names) != len(source.names):
+            names = list(source.names)
+        pairs = zip(names, source.names, strict=True)
+        labels += [name for name, stored in pairs if stored in source.categorical]
+    return labels
 
 
 def _renamed(side: Any, source: "ColumnNames | None") -> Any:

@@ -19,6 +19,7 @@ from ..errors import DataError, printable
 
 __all__ = [
     "BLOCK",
+    "FREE_TEXT",
     "UNNAMED",
     "SideRows",
     "as_column",
@@ -32,7 +33,7 @@ UNNAMED = "column 0"  # what messages call the first column of an array
 BLOCK = 1 << 24  # bytes of a mapped file that are in memory together
 _LARGEST_INTEGER = 2**53  # that float64 holds exactly
 _LABELS = nw.Categorical, nw.Enum, nw.String
-_FREE_TEXT = 20  # levels; if there are more, each must be repeated, or they are no labels
+FREE_TEXT = 20  # levels; if there are more, each must be repeated, or they are no labels
 
 
 class SideRows(NamedTuple):
@@ -324,7 +325,7 @@ def _indicators(values: NDArray[Any], column: str) -> tuple[NDArray[np.float64],
     levels = {v for v in texts if v is not None}
     if all(map(_is_number, levels)):
         raise DataError(f"{column} holds numbers as text: turn them into numbers, as by float()")
-    if len(levels) > max(_FREE_TEXT, len(values) // 2):
+    if len(levels) > max(FREE_TEXT, len(values) // 2):
         raise DataError(
             f"{column} holds text of which hardly any is repeated ({len(levels):,} kinds in "
             f"{len(values):,} rows), such as {printable(repr(str(min(levels))))}: leave it out, or "

@@ -12,7 +12,7 @@ from ..estimators.base import TrainedEstimator
 from ..estimators.crossfit import CrossFit
 from ..results import MIResult
 from ..runtime.pool import start_early
-from .diagnostics import contradictions, diagnose, limited, near_copies
+from .diagnostics import contradictions, diagnose, functions, limited, near_copies
 from .independence import permutation_test
 from .interval import interval, range_warnings
 from .lower_bound import lower_bound
@@ -58,6 +58,7 @@ class Assessor:
             warnings += (
                 *contradictions(result, self.sample),
                 *near_copies(self.sample),
+                *functions(replace(result, warnings=warnings), self.sample),
                 *range_warnings(result, self.sample, bool(estimator.is_validated)),
             )
             result = replace(result, interval=interval(result, fit, rows))

@@ -28,7 +28,7 @@ from ..estimators.scores import Scores
 from ..records import CalibrationBin, Diagnostics
 from ..results import Caution, MIResult
 
-__all__ = ["contradictions", "diagnose", "limited", "near_copies"]
+__all__ = ["contradictions", "diagnose", "functions", "limited", "near_copies"]
 
 _BINS = 10
 _SIGMAS = 4.0
@@ -40,6 +40,7 @@ _FEW = 10  # rows for each value of a side, so that its entropy is known
 _FIRST = 1_000  # rows that show whether values are repeated at all
 _COPIED = 200  # rows that show whether columns are copies
 _NEARLY = 0.5  # share of equal values
+_NEIGHBOURS = 2  # ranks between neighbours, where noise hides nothing
 _UNPAIRED = 1 << 16  # unpaired scores that are used
 
 
@@ -107,6 +108,29 @@ def near_copies(sample: Sample) -> Iterator[Caution]:
                 f"{_named(sample.x_names, i, 'x')} and {_named(sample.y_names, j, 'y')} are equal "
                 f"in {share:.0%} of the rows; the information may be infinite",
                 "Leave one of them out, or add the noise that the measurement has",
+            )
+            return
+
+
+def functions(result: MIResult, sample: Sample) -> Iterator[Caution]:
+    """Warn where one column seems to be a function of the other: then the information is infinite.
+
+    Rows whose x are neighbours then have neighbouring y. That cannot be told from more than some
+    log n nats.
+    """
+    single = sample.x.shape[1:] == sample.y.shape[1:] == (1,)
+    known = any(caution.code == "infinite" for caution in result.warnings)
+    if known or not single or not all(len(_measured(a, labels)) for a, labels in _sides(sample)):
+        return
+    for first, second, names in ((sample.x, sample.y, "xy"), (sample.y, sample.x, "yx")):
+        ranks = second[np.argsort(first[:, 0], kind="stable"), 0].argsort().argsort()
+        if np.median(np.abs(np.diff(ranks))) <= _NEIGHBOURS:
+            yield Caution(
+                "infinite",
+                f"{names[1]} seems to be a function of {names[0]}: neighbouring values of "
+                f"{names[0]} have neighbouring values of {names[1]}, and the true value may be "
+                "infinite",
+                f"Report at least {result.lower_bound or 0.0:.2f} nats",
             )
             return
 

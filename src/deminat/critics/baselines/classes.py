@@ -91,7 +91,8 @@ class ClassNormals:
     def name(self) -> str:
         """What results call it."""
         scale = "ranks" if isinstance(self.scale, SmoothRanks) else "columns"
-        return f"normals of {self.cells.count} classes on {scale}"
+        width = " of one width" if self.pooled else ""
+        return f"normals{width} of {self.cells.count} classes on {scale}"
 
     def left(self, x: Array) -> Array:
         """Return left factors (m, k + 1)."""

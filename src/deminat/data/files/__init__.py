@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ...errors import DataError, printable
 from ..source import Source
 from . import columns
-from .columns import Columns, Series, Side, find_columns, is_missing, resolve
+from .columns import Columns, Series, Side, find_columns, find_labels, is_missing, resolve
 from .formats import FORMATS, PICKLES, check_file, open_table, scan_array, scan_arrays
 from .guards import PathLike, show_path
 from .npy_folder import is_folder, match_folders, open_folder
@@ -81,7 +81,8 @@ def scan(
             its rows belong to those of the file.
         y: The same for y.
         given: The same for the variable to condition on.
-        categorical: Columns (arrays of an archive) that hold categories.
+        categorical: Columns (arrays of an archive) that hold categories. Columns of words are
+            categories also if they are not listed.
 
     Returns:
         As many sources of rows; arrays of an .npz are read.
@@ -111,7 +112,7 @@ def scan_pair(
         x_path: The file of x. An .npy may have any shape (n, ...) and is mapped into memory; an
             archive must hold exactly one array.
         y_path: The file of y; its rows belong to those of x.
-        categorical: Columns of either table that hold categories.
+        categorical: Columns of either table that hold categories, as of `scan`.
 
     Returns:
         Two sources of rows or arrays; the array of an .npz is read.
@@ -206,8 +207,8 @@ def _scan_side(path: Path, side: str, categorical: Sequence[str]) -> Source | Si
     table = open_table(path)
     if table is None:
         return scan_array(path, side)
-    labels = frozenset(resolve(table, name) for name in categorical)
-    return Columns(table, find_columns(table, side), labels)
+    names = find_columns(table, side)
+    return Columns(table, names, find_labels(table, names, categorical))
 
 
 def _open_whole(path: Path) -> Source | Side:
@@ -222,9 +223,9 @@ def _open_whole(path: Path) -> Source | Side:
 
 
 def _declare(side: Source | Side, categorical: Sequence[str]) -> Source | Side:
-    """Return columns of a table with those declared that are categorical."""
+    """Return columns of a table with those named that are categorical."""
     if not isinstance(side, Columns):
         return side
     table = side.table
-    labels = (resolve(table, name) for name in categorical if not is_missing(table, name))
-    return replace(side, categorical=frozenset(labels))
+    declared = [name for name in categorical if not is_missing(table, name)]
+    return replace(side, categorical=find_labels(table, side.names, declared))

@@ -23,9 +23,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import DataError, printable
+from ..arrays import FREE_TEXT
 from ..source import Rows, Source
 
 __all__ = [
+    "HEAD",
     "Columns",
     "Series",
     "Side",
@@ -34,6 +36,7 @@ __all__ = [
     "check_recurring",
     "choose_columns",
     "find_columns",
+    "find_labels",
     "floats",
     "format_names",
     "is_missing",
@@ -47,11 +50,12 @@ __all__ = [
 
 Side: TypeAlias = NDArray[Any] | pl.DataFrame
 
+HEAD = 1000  # rows that decide whether a column holds words
+
 _WILDCARDS = "*?["
 _SHOWN = 12  # names in a message
 _COMPARED = 1000  # names that a misspelt one is compared with
-_MAY_DIFFER = 50  # values that may all be different in a column of categories
-_CHECKED = 1_000_000  # distinct values after which a column is called an identifier
+_CHECKED = 1_000_000  # distinct values after which no more rows are read
 
 
 class Table(Protocol):
@@ -76,6 +80,9 @@ class Table(Protocol):
     @property
     def rows(self) -> int:
         """The number of rows."""
+
+    def word_columns(self, names: list[str]) -> Collection[str]:
+        """Return those of some columns that hold words in their first rows, not numbers."""
 
     def pick(self, names: list[str], labels: Collection[str], rows: Rows | None = None) -> Side:
         """Return d columns (n, d) of some rows or of all; those in `labels` as categories."""
@@ -149,7 +156,10 @@ class Series:
 def choose_columns(
     table: Table, x: str | None, y: str | None, given: str | None, categorical: Sequence[str]
 ) -> tuple[list[list[str]], frozenset[str]]:
-    """Return the columns of x, of y and, if chosen, of `given`; and the categorical columns."""
+    """Return the columns of x, of y and, if chosen, of `given`; and the categorical columns.
+
+    Those are the ones in `categorical`, and chosen columns of words.
+    """
     if x is None or y is None:
         raise DataError(
             f"{table.label}: choose the columns of x and y with --x NAME --y NAME (separate "
@@ -165,7 +175,7 @@ def choose_columns(
     repeated = [name for name, count in Counter(chain(*sides)).items() if count > 1]
     if repeated:
         raise DataError(f"{table.label}: column {quote(repeated[0])} is named twice: name it once")
-    return sides, frozenset(resolve(table, name) for name in categorical)
+    return sides, find_labels(table, list(chain(*sides)), categorical)
 
 
 def find_columns(table: Table, chosen: str) -> list[str]:
@@ -184,6 +194,12 @@ def find_columns(table: Table, chosen: str) -> list[str]:
     return [name for part in parts for name in _matches(table, part)]
 
 
+def find_labels(table: Table, names: list[str], declared: Collection[str]) -> frozenset[str]:
+    """Return the categorical columns: those declared, and those among `names` that hold words."""
+    labels = frozenset(resolve(table, name) for name in declared)
+    return labels.union(table.word_columns([name for name in names if name not in labels]))
+
+
 def pairable_columns(
     table: Table, x: str | None, y: str | None, categorical: Sequence[str], apart: Sequence[str]
 ) -> tuple[pl.DataFrame, list[str], list[str] | None, list[str]]:
@@ -192,6 +208,7 @@ def pairable_columns(
     Args:
         table: The table.
         x: Columns, as of `find_columns`; None for all that can be read as numbers or categories.
+            Text of which hardly any is repeated cannot.
         y: Columns to pair those with; None to pair the columns of x with each other.
         categorical: Columns that hold categories.
         apart: Columns that are in x only if named there.
@@ -199,11 +216,19 @@ def pairable_columns(
     Returns:
         A frame, the names of x, those of y, and those that were skipped as unreadable.
     """
-    labels = {resolve(table, name) for name in categorical}
     excluded = {resolve(table, name) for name in apart}
     candidates = [name for name in table.names if name not in excluded]
     xs = candidates if x is None else find_columns(table, x)
     ys = None if y is None else find_columns(table, y)
+    chosen = list(dict.fromkeys([*xs, *(ys or [])]))
+    labels = find_labels(table, chosen, categorical)
+    unique = _unique_columns(Columns(table, chosen, labels))
+    declared = (resolve(table, name) for name in categorical)
+    named = set(chosen) if x is not None else {*(ys or []), *declared}
+    xs = [name for name in xs if name in named or name not in unique]
+    for name, error in unique.items():
+        if name in named or not xs:
+            raise error
     try:
         frame = _frame(table, [*xs, *(ys or [])], labels)
     except DataError:
@@ -290,30 +315,38 @@ def floats(column: pl.Series) -> pl.Series:
 
 
 def check_recurring(side: Columns) -> None:
-    """Refuse a categorical column in which no value occurs twice.
+    """Refuse a categorical column of which hardly any value is repeated."""
+    for error in _unique_columns(side).values():
+        raise error
 
-    Most columns repeat a value in their first rows, and then no more is read.
+
+def _unique_columns(side: Columns) -> dict[str, DataError]:
+    """Return the categorical columns of which hardly any value is repeated, each with its error.
+
+    Most columns repeat values in their first rows, and then no more is read.
     """
     names = [name for name in side.names if name in side.categorical]
     seen: dict[str, set[str]] = {name: set() for name in names}
+    rows = 0
     for piece in side.table.pieces(names, names) if names else ():
-        for name, cells in zip(names, pl.DataFrame(piece), strict=True):
-            present = cells.drop_nulls()
-            if name not in seen:
-                continue
-            if present.n_unique() < len(present) or not seen[name].isdisjoint(present.to_list()):
-                del seen[name]
-            else:
-                seen[name].update(present.to_list())
+        frame = pl.DataFrame(piece)
+        rows += frame.height
+        for name, cells in zip(names, frame, strict=True):
+            if name in seen:
+                seen[name].update(cells.drop_nulls().unique().to_list())
+                if len(seen[name]) <= rows // 2:
+                    del seen[name]
         if not seen or max(map(len, seen.values())) > _CHECKED:
             break
-    for name, values in seen.items():
-        if len(values) > _MAY_DIFFER:
-            raise DataError(
-                f"{side.table.label}: every value of column {quote(name)} occurs once "
-                f"({len(values)} values checked): is it an identifier? Those say nothing about "
-                "other rows: leave it out"
-            )
+    return {
+        name: DataError(
+            f"{side.table.label}: hardly any value of column {quote(name)} is repeated "
+            f"({len(values):,} kinds in {rows:,} rows): is it an identifier, or free text? Leave "
+            "it out, or turn it into numbers or into fewer kinds"
+        )
+        for name, values in seen.items()
+        if len(values) > FREE_TEXT
+    }
 
 
 def _matches(table: Table, part: str) -> list[str]:
@@ -342,7 +375,7 @@ def _position(table: Table, name: str) -> int | None:
     return number if number is not None and number < len(table.names) else None
 
 
-def _frame(table: Table, names: Sequence[str], labels: set[str]) -> pl.DataFrame:
+def _frame(table: Table, names: Sequence[str], labels: Collection[str]) -> pl.DataFrame:
     """Return columns as a frame, each once."""
     distinct = list(dict.fromkeys(names))
     side = table.pick(distinct, labels)
@@ -358,7 +391,7 @@ def _is_sound(table: Table) -> bool:
     return True
 
 
-def _readable(table: Table, names: list[str], labels: set[str]) -> list[str]:
+def _readable(table: Table, names: list[str], labels: Collection[str]) -> list[str]:
     """Return the readable columns by bisection: few reads if few columns are unreadable."""
     try:
         table.pick(names, labels)

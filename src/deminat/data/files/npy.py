@@ -82,6 +82,10 @@ class ArrayTable:
         """The number of rows."""
         return len(self.values)
 
+    def word_columns(self, names: list[str]) -> tuple[str, ...]:
+        """Return none: an array holds numbers."""
+        return ()
+
     def pick(self, names: list[str], labels: Collection[str], rows: Rows | None = None) -> Side:
         """Return columns as stored or, if one is categorical, as a frame of Float64 and Enum."""
         numbers = [int(name) for name in names]

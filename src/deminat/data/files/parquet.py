@@ -13,7 +13,8 @@ import polars as pl
 
 from ...errors import DataError
 from ..source import Rows
-from .columns import Side, categories, floats, quote, quote_for_shell
+from .columns import HEAD, Side, categories, floats, quote, quote_for_shell
+from .dialect import NA_WORDS
 from .guards import check_memory, parsing, show_path
 
 __all__ = ["open_parquet"]
@@ -52,6 +53,16 @@ class ParquetTable:
     def text_columns(self) -> list[str]:
         """The columns that hold text."""
         return [name for name, dtype in self.schema.items() if dtype in (pl.String, *_LABELS)]
+
+    def word_columns(self, names: list[str]) -> set[str]:
+        """Return the columns of text of which not all first values are numbers."""
+        texts = [name for name in names if self.schema[name] == pl.String]
+        if not texts:
+            return set()
+        with parsing(self.path, "Parquet"):
+            file = pl.scan_parquet(self.path.absolute(), glob=False)
+            head = file.select(pl.nth(self._numbers(texts))).head(HEAD).collect()
+        return {column.name for column in head if _holds_words(column.alias(""))}
 
     def pick(self, names: list[str], labels: Collection[str], rows: Rows | None = None) -> Side:
         """Return columns as a frame of Float64 and Enum."""
@@ -135,3 +146,10 @@ class ParquetTable:
             f"{number + 1}): declare it with --categorical {quote_for_shell(name)}, or store "
             "numbers"
         )
+
+
+def _holds_words(column: pl.Series) -> bool:
+    """Return whether a value is neither a number nor a word that means missing."""
+    cells = column.str.strip_chars()
+    numbers = cells.cast(pl.Float64, strict=False).is_not_null()
+    return not (numbers | cells.is_in(NA_WORDS) | cells.is_null()).all()

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import polars as pl
 
 from ...errors import DataError
 from ..source import Rows
-from .columns import Side, categories, quote, quote_for_shell
+from .columns import HEAD, Side, categories, quote, quote_for_shell
 from .dialect import NA_WORDS, Dialect, decoded, squeeze
 from .guards import check_memory, parsing, show_path
 
@@ -26,6 +27,9 @@ __all__ = ["TextTable", "as_table", "parse", "read_text"]
 _DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?$|^\d{1,2}:\d{2}(:\d{2}.*)?$"
 _THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(,\d{3})+\s*$"
 _GROUPED = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
+_IN_NUMBERS = r"[\s,_'%$€£]"  # may stand in a number, as people write it
+_GLANCE = 10  # rows
+_HEXADECIMAL = r"^0[xX][0-9a-fA-F]+$"
 _BLOCK = 1 << 22  # bytes that are decoded together
 _COPIES = 4  # of a file in memory: as read, as decoded, as strings, as numbers
 
@@ -98,6 +102,17 @@ class TextTable:
         header = self.dialect.header if len(self.names) == 1 else 1
         return self.data.count(b"\n") + 1 - header
 
+    def word_columns(self, names: list[str]) -> set[str]:
+        """Return the columns in whose first rows no value is a number, a date or a time."""
+        columns: dict[str, pl.Series] = {}
+        with parsing(self.label, "CSV"):
+            for count in (_GLANCE, HEAD):  # few rows show most columns of numbers
+                columns = dict(zip(names, self._parse(names, (), count), strict=True))
+                names = [name for name, cells in columns.items() if not _holds_numbers(cells)]
+                if not names:
+                    return set()
+            return {name for name in names if _holds_words(columns[name])}
+
     def pick(self, names: list[str], labels: Collection[str], rows: Rows | None = None) -> Side:
         """Return columns as a frame of Float64 and Enum."""
         labels = frozenset(labels)
@@ -126,22 +141,27 @@ class TextTable:
         thousands = all(cells.str.contains(_THOUSANDS).all() for cells in commas)
         return not dots and (separator == ";" or (separator != "," and not thousands))
 
-    def _parse(self, names: list[str], labels: Collection[str]) -> list[pl.Series]:
-        """Return the columns as strings or, those of plain numbers, as Float64."""
+    def _parse(
+        self, names: list[str], labels: Collection[str], count: int | None = None
+    ) -> list[pl.Series]:
+        """Return the columns, of the first `count` rows or all, as strings or, numbers, Float64."""
         numbers = {name: number for number, name in enumerate(self.names)}
         chosen = [numbers[name] for name in names]
         if self.dialect.quotes or len(self.names) == 1:
-            return self._parse_records(chosen)
+            return self._parse_records(chosen, count)
+        data = self.data
+        if count is not None:
+            data = b"".join(islice(io.BytesIO(data), count + 1))
         try:
             numeric = [numbers[name] for name in names if name not in labels]
-            frame = parse(self.data, self.dialect.separator, chosen, numeric)
+            frame = parse(data, self.dialect.separator, chosen, numeric)
         except pl.exceptions.ComputeError:
-            frame = parse(self.data, self.dialect.separator, chosen)
+            frame = parse(data, self.dialect.separator, chosen)
         return [frame.get_column(str(number)) for number in chosen]
 
-    def _parse_records(self, chosen: list[int]) -> list[pl.Series]:
-        """Parse records with the csv module."""
-        rows = list(map(itemgetter(*chosen), self._records()))
+    def _parse_records(self, chosen: list[int], count: int | None) -> list[pl.Series]:
+        """Parse the first `count` records, or all, with the csv module."""
+        rows = list(map(itemgetter(*chosen), islice(self._records(), count)))
         columns = [rows] if len(chosen) == 1 else zip(*rows, strict=True)
         return [pl.Series("", cells, pl.String) for cells in columns]
 
@@ -178,6 +198,24 @@ class TextTable:
             declare = f"declare it with --categorical {quote_for_shell(name)}"
             why = f"is not all numbers ({found}): {declare}, or choose another"
         return DataError(f"{where} {why}")
+
+
+def _holds_numbers(cells: pl.Series) -> bool:
+    """Return whether a cell is a number, a date or a time, also one that is not read."""
+    if cells.dtype != pl.String:
+        return bool(cells.is_not_nan().any())
+    present = _tidy(cells)
+    numbers = present.str.replace_all(_IN_NUMBERS, "").cast(pl.Float64, strict=False)
+    others = present.str.contains(f"{_DATE}|{_HEXADECIMAL}")
+    return bool(numbers.is_not_null().any() or others.any())
+
+
+def _holds_words(cells: pl.Series) -> bool:
+    """Return whether a cell of a column without numbers is neither missing, true nor false."""
+    if cells.dtype != pl.String:
+        return False
+    words = _tidy(cells).drop_nulls().str.to_lowercase()
+    return not words.is_in(["true", "false"]).all()
 
 
 def _has_thousands(cells: pl.Series) -> bool:

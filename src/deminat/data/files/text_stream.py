@@ -17,7 +17,7 @@ import numpy as np
 
 from ...errors import DataError
 from ..source import Rows
-from .columns import Side
+from .columns import HEAD, Side
 from .dialect import Dialect, decoded, squeeze
 from .guards import check_memory, parsing, show_path
 from .text import TextTable, as_table, parse, read_text
@@ -70,6 +70,19 @@ class LongTable:
             self.dialect.check_regular(block, lines + self.dialect.header)
             lines += block.count(b"\n") + 1
         return lines
+
+    def word_columns(self, names: list[str]) -> set[str]:
+        """Return the columns in whose first rows no value is a number, a date or a time."""
+        if not names:
+            return set()
+        texts, rows = [], 0
+        with parsing(self.path, "CSV"):
+            for text, count in self._extract(names):
+                texts.append(text)
+                rows += count
+                if rows >= HEAD:
+                    break
+            return self._table(names, b"\n".join(texts), None).word_columns(names)
 
     def pick(self, names: list[str], labels: Collection[str], rows: Rows | None = None) -> Side:
         """Return columns as a frame of Float64 and Enum."""
