@@ -28,6 +28,8 @@ __all__ = ["TABLES", "read", "setup"]
 
 RESULTS = Path(__file__).parents[2] / "results"
 
+# Of experts, by a word of their names; a network on a baseline is a network.
+_KINDS = "network", "curve", "mixture", "table", "pairs of columns", "classes", "copula", "nothing"
 _BANDS = {(0.0, 0.5): "under half a nat", (0.5, 1.5): ".5 to 1.5 nats", (1.5, 9.0): "above"}
 
 
@@ -58,7 +60,7 @@ def _bmi() -> str:
                 f"{n:,}",
                 f"**{_mean_error(auto):.4f}**",
                 f"{_mean_error(auto, 'oracle'):.4f}",
-                f"{_mean_error(paper):.3f}",
+                f"{_mean_error(paper):.3f}" if paper else "not run",
                 f"`{task}`, {error:+.3f} (oracle {oracle:+.3f})",
                 f"{np.mean([r['seconds'] / r['jobs'] for r in auto]):.0f} s",
                 f"{len(auto)} + {len(paper)}",
@@ -138,6 +140,43 @@ def _highmi() -> str:
     return grid(head, lines)
 
 
+def _wild() -> str:
+    """Return errors, intervals and the heaviest experts of each family, both halves apart."""
+    rows = [r for r in read("wild") if r["preset"] == "auto" and r["estimate"] is not None]
+    lines = []
+    for (half, family), own in sorted(grouped(rows, "half", "family").items()):
+        errors = [(r["estimate"] - r["truth"]) / max(1, r["truth"]) for r in own]
+        perfect = [(r["oracle"] - r["truth"]) / max(1, r["truth"]) for r in own]
+        far = int(np.argmax(np.abs(errors)))
+        judged = [r for r in own if r["n"] >= 1_000]
+        held = sum(r["low"] <= r["truth"] <= r["high"] for r in judged)
+        lines.append(
+            [
+                half,
+                family,
+                f"{len(own)}",
+                f"{np.mean(np.abs(errors)):.3f}",
+                f"{np.mean(np.abs(perfect)):.3f}",
+                f"`{own[far]['task']}` {errors[far]:+.3f}",
+                f"{held} of {len(judged)}",
+                _heaviest([r["recipe"] for r in own]),
+            ]
+        )
+    head = "half", "family", "rows", "error", "oracle", "farthest", "intervals hold", "who weighs"
+    return grid(head, lines)
+
+
+def _heaviest(recipes: Sequence[str]) -> str:
+    """Return the kinds of experts with the largest weights, as means over recipes."""
+    weights: dict[str, float] = {}
+    for recipe in recipes:
+        for weight, words in re.findall(r"(\d+)% ([^%]+?)(?:, (?=\d+%)|$)", recipe):
+            kind = next((kind for kind in _KINDS if kind in words), words)
+            weights[kind] = weights.get(kind, 0.0) + float(weight) / len(recipes)
+    largest = sorted(weights, key=lambda kind: -weights[kind])[:2]
+    return ", ".join(f"{kind} {weights[kind]:.0f}%" for kind in largest) or "by likelihood"
+
+
 def _trust() -> str:
     """Return the verdict on promises whose rows are complete, and which are not."""
     rows, bench = read("trust"), BENCHES["trust"]
@@ -183,13 +222,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "bmi-bands": _bmi_bands,
     "bmi-tasks": _bmi_tasks,
     "highmi": _highmi,
+    "wild": _wild,
     "trust": _trust,
     "paper-claims": _claims,
     **{
         f"{name}-verdict": lambda name=name: _verdict(name)
         for name in (
             *("bmi", "highmi", "cap", "alpha", "independent", "speed", "cells"),
-            *("mixed", "conditional", "waiting", "infomax"),
+            *("mixed", "conditional", "waiting", "infomax", "wild", "plasmode"),
         )
     },
     **{f"paper-{name}": lambda name=name: _experiment(name) for name in EXPERIMENTS},

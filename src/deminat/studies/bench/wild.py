@@ -279,7 +279,7 @@ def _width(rows: Sequence[Row]) -> list[str]:
     median = float(np.median(ratios))
     return [
         f"{mark(median <= _WIDTH)} width: in the median intervals have {median:.2f} times the "
-        f"width of the oracle's (at most {_WIDTH:.0f}), {len(ratios)} rows"
+        f"width of the oracle's (at most {_WIDTH:g}), {len(ratios)} rows"
     ]
 
 
