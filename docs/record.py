@@ -3,7 +3,7 @@
 A file of `docs/outputs` begins with its command, `$ deminat ...` or `$ python examples/...`; the
 rest is overwritten. Figures and the report that the commands write are stored beside it. To run
 only some, name them: `python docs/record.py estimate test`. It takes minutes. `spikes` needs
-`s1_data.mat` in the folder that DEMINAT_DATA names.
+`small/s1_data.mat` in the folder that DEMINAT_DATA names.
 """
 
 import os

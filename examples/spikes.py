@@ -1,9 +1,9 @@
 """What do spikes tell about the movement of a hand, and when? 52 neurons, rows 50 ms apart.
 
 Run it: `python examples/spikes.py [FOLDER] [s1_data.mat]`. Without a path, the file is read from
-the folder that DEMINAT_DATA names. Rows are a time series, so `order=True`: neighbours in time are
-never split between training and scoring. A shift is the number of rows by which the velocity is
-later than the spikes.
+the folder `small` of the data folder, which DEMINAT_DATA names. Rows are a time series, so
+`order=True`: neighbours in time are never split between training and scoring. A shift is the number
+of rows by which the velocity is later than the spikes.
 """
 
 import os
@@ -16,7 +16,7 @@ from scipy.io import loadmat
 import deminat
 
 FIRST, ROWS, NEURONS, SHIFTS = 100, 6_000, 12, (-8, -4, -2, 0, 2, 4, 8)
-FILE = Path(os.environ.get("DEMINAT_DATA", ".")) / "s1_data.mat"
+FILE = Path(os.environ.get("DEMINAT_DATA", ".")) / "small" / "s1_data.mat"
 
 
 def main(folder: Path, path: Path) -> None:

@@ -125,7 +125,7 @@ def test_presets_choose_critic_and_training():
     assert estimator_for("infonce", "paper").training.negatives == 63
     assert estimator_for("gm", "paper").training.stopping is None
     images = as_sample(np.random.default_rng(0).normal(size=(30, 1, 6, 6)), np.ones((30, 2, 6, 6)))
-    assert estimator_for("demi", "auto", images).critic is ConvCritic
+    assert estimator_for("infonce", "auto", images).critic is ConvCritic
     assert estimator_for("demi", "paper", images).critic is ConvCritic
 
 

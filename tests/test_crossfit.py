@@ -35,6 +35,9 @@ class PlugIn(BaseEstimator):
     def lead(self):
         return 0.0
 
+    def neighbours(self, sample, part, joint):
+        return None
+
     def tables(self, sample, seed):
         return np.empty((1, 0, 2, 2))
 

@@ -26,9 +26,9 @@ def test_examples_run(path, tmp_path):
 @pytest.mark.slow
 def test_spikes_of_the_recording(tmp_path):
     """The recording is not part of the repository."""
-    file = Path(os.environ.get("DEMINAT_DATA", "")) / "s1_data.mat"
+    file = Path(os.environ.get("DEMINAT_DATA", "")) / "small" / "s1_data.mat"
     if "DEMINAT_DATA" not in os.environ or not file.exists():
-        pytest.skip("there is no s1_data.mat in the folder that DEMINAT_DATA names")
+        pytest.skip("there is no small/s1_data.mat in the folder that DEMINAT_DATA names")
     assert "velocity" in printed(EXAMPLES[0].with_name("spikes.py"), tmp_path, file)
 
 

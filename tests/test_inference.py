@@ -13,6 +13,7 @@ from deminat.data.sample import RowOptions, as_sample
 from deminat.data.units import row_pairs
 from deminat.errors import DataError
 from deminat.estimators.crossfit import CrossFit
+from deminat.estimators.neighbours import Neighbours
 from deminat.estimators.scores import Scores, standard_error
 from deminat.inference.independence import _blocks, _part_test, independence_test
 from deminat.inference.interval import interval, range_warnings
@@ -390,8 +391,14 @@ def test_intervals_allow_for_sampling_noise_training_and_missed_information():
     assert interval(result, a_fit(scatter=0.015), 5_000)[1] == high  # within sampling noise
     wide = interval(result, a_fit(scatter=0.1), 5_000)[1]
     assert wide == pytest.approx(0.5 + 12.706 * 0.1, abs=1e-3)
-    assert interval(result, a_fit(optimism=0.02), 5_000) == pytest.approx((low - 0.02, high + 0.06))
+    assert interval(result, a_fit(optimism=0.02), 5_000) == pytest.approx((low - 0.01, high + 0.02))
     assert interval(result, a_fit(baseline=0.1), 5_000) == pytest.approx((low, high + 0.06))
+    both = a_fit(optimism=0.02, baseline=0.0)  # networks found everything
+    assert interval(result, both, 5_000) == pytest.approx((low - 0.01, high + 0.06 + 0.075))
+    told = Neighbours(np.random.default_rng(0).normal(0, 0.5, 10_000), np.zeros(10_000))
+    seen = replace(a_fit(optimism=0.02, baseline=0.0), neighbours=told)
+    error = 1.5 * 1.96 * told.error
+    assert interval(result, seen, 5_000) == pytest.approx((low - error / 2, high + error), abs=1e-5)
     assert interval(replace(result, mi=-0.1), a_fit(baseline=0), 5_000)[0] == 0
 
 

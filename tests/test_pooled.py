@@ -1,24 +1,29 @@
 """The pool of experts: tables, classes, judgements and weights."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import deminat
 from common import QUICK
 from deminat import Estimator
-from deminat.critics.baselines.base import log_ratio
+from deminat.critics.baselines.base import Frames, log_ratio
 from deminat.critics.baselines.classes import ClassNormals
 from deminat.critics.baselines.columns import ColumnPairs
 from deminat.critics.baselines.curve import NoiseAround
 from deminat.critics.baselines.experts import EXPERTS
+from deminat.critics.baselines.hidden import HiddenClasses
 from deminat.critics.baselines.table import Cells, Table
 from deminat.data.sample import as_sample
 from deminat.data.splits import hold_out
-from deminat.estimators.contrastive import Networks
+from deminat.data.transforms import Views
+from deminat.estimators.contrastive import Networks, related_columns
 from deminat.estimators.fitted import PooledScorer
-from deminat.estimators.judging import JudgingRows, pool_weights
-from deminat.estimators.normaliser import log_normalisers
-from deminat.estimators.pooled import Pool, _scorer
+from deminat.estimators.judging import Judgement, JudgingRows, admitted, pool_weights
+from deminat.estimators.normaliser import LogNormalisers, log_normalisers
+from deminat.estimators.pooled import Pool, _Refits, _scorer
+from deminat.estimators.scaling import Scales
 from deminat.persistence.serialise import pack, unpack
 from deminat.tasks import additive_uniform, correlated_student, gaussian, spiral
 
@@ -145,6 +150,37 @@ def test_independent_pairs_of_columns_are_added_up_whatever_their_order():
     assert mean == pytest.approx(-5 / 2 * np.log(1 - 0.36), abs=0.1)
 
 
+# Hidden classes
+
+
+def groups(n, seed):
+    """Rows of five groups whose centres are apart in twelve columns a side."""
+    rng = RNG(seed)
+    centres = 1.5 * RNG(7).normal(size=(2, 5, 12))
+    group = rng.integers(5, size=n)
+    noise = rng.normal(size=(2, n, 12))
+    return tuple(centres[side][group] + noise[side] for side in range(2))
+
+
+def test_hidden_classes_are_found_in_many_columns():
+    (x, y), (x_held, y_held) = groups(1_500, 0), groups(1_500, 1)
+    *_, best = HiddenClasses.candidates(x, y, x_held, y_held)
+    left, right = best.left(x_held), best.right(y_held)
+    assert 5 <= best.components <= 8
+    assert log_ratio(left, right, best.components).mean() == pytest.approx(np.log(5), abs=0.1)
+    scores = [
+        log_ratio(left, np.roll(right, shift, axis=0), best.components) for shift in range(1, 400)
+    ]
+    assert np.log(np.exp(scores).mean(axis=0)).mean() == pytest.approx(0, abs=0.05)
+
+
+def test_a_few_classes_that_know_far_less_than_a_copula_are_given_up():
+    x, y = gaussian(6, 2.0).sample(3_000, seed=0)
+    all_of_them = [*HiddenClasses.candidates(*split(x, y))]
+    few = [*HiddenClasses.candidates(*split(x, y), known=1.9)]
+    assert len(few) < len(all_of_them)
+
+
 # Networks
 
 
@@ -154,7 +190,7 @@ def test_a_network_is_normalised_in_both_directions():
     fitted, held = hold_out(sample, 1 / 6, 0)
     rows = JudgingRows.of(fitted, held)
     networks = Networks()
-    one = networks.first(fitted, held, None, seed=0)
+    one = networks.first(Scales.fit(Views, fitted), None, fitted, held, seed=0)
     judged = rows.judge(one.scorer(fitted))
     assert judged.is_normalised
     assert max(abs(judged.log_z.of_x), abs(judged.log_z.of_y)) < 0.03
@@ -170,12 +206,22 @@ def test_a_network_that_sees_related_columns_only():
     x, y = rng.normal(size=(2, 1_500, 12))
     y[:, 3] = x[:, 7] ** 2 + 0.3 * y[:, 3]
     fitted, held = hold_out(as_sample(x, y), 1 / 6, 0)
-    found = Networks().first_on_related(fitted, held, seed=0)
+    scales = Scales.fit(Views, fitted)
+    columns = related_columns(scales, fitted)
+    found = Networks().first(scales, columns, fitted, held, seed=0)
     assert found.history.stage.columns == (1, 1)
     assert found.scorer(fitted).joint(held).mean() > 0.7
-    narrow = fitted.take(np.arange(500)), held.take(np.arange(100))
-    narrow = [as_sample(s.x[:, [7]], s.y[:, 2:4]) for s in narrow]
-    assert Networks().first_on_related(*narrow, seed=0) is None
+    narrow = as_sample(fitted.x[:500, [7]], fitted.y[:500, 2:4])
+    assert related_columns(Scales.fit(Views, narrow), narrow) is None
+
+
+def test_a_network_that_is_far_behind_is_given_up():
+    fitted, held = hold_out(as_sample(*gaussian(3, 1.0).sample(4_000, seed=0)), 1 / 6, 0)
+    scales = Scales.fit(Views, fitted)
+    free, beaten = (
+        Networks().first(scales, None, fitted, held, seed=0, to_beat=nats) for nats in (0.5, 1.5)
+    )
+    assert beaten.history.steps == 300 < free.history.steps
 
 
 # Judging and weighing
@@ -202,6 +248,9 @@ def test_weights_go_to_the_expert_that_held_out_pairs_like():
     assert weights.sum() == pytest.approx(1)
     assert weights[0] > 0.9
     assert pool_weights([bad], 500).tolist() == [0.0, 1.0]  # nothing is better
+    weak = rng.normal(0.05, 0.5, 100)
+    assert pool_weights([weak], 100)[1] > 0.2
+    assert pool_weights([weak], 100, is_something=True).tolist() == [1.0, 0.0]
 
 
 def test_the_answer_does_not_depend_on_the_codes_of_a_label():
@@ -249,6 +298,64 @@ def test_cells_are_merged_unless_their_rows_differ():
     assert joined.most == 64
     alike = np.outer(np.full(64, 50.0), [0.2, 0.5, 0.3])
     assert cells.joined(alike).count == 1
+
+
+def test_borders_of_merged_cells_lie_where_the_density_jumps():
+    rng = RNG(0)
+    x = rng.random((4_000, 1))
+    y = np.where(x < 0.3717, 0, 1)[:, 0]
+    cells = Cells.of_ranks(x, 16)
+    counts = np.zeros((16, 2))
+    np.add.at(counts, (cells(x), y), 1)
+    coarse = cells.joined(counts)
+    exact = coarse.refined(x, y)
+    assert (exact(x) == y).mean() >= (coarse(x).clip(max=1) == y).mean()
+    assert (exact(x).clip(max=1) == y).mean() > 0.999
+
+
+NOBODY = SimpleNamespace(scales=SimpleNamespace(baseline=None), critic=None)
+
+
+def judged(score, log_z, error, n=200):
+    """A judgement of no expert in particular."""
+    joint = np.full(n, score + log_z) + np.linspace(-0.1, 0.1, n)
+    return Judgement(NOBODY, joint, LogNormalisers(log_z, log_z, error), 0.0, 9.0)
+
+
+def test_an_expert_far_from_a_log_ratio_is_not_admitted_however_far_ahead():
+    good = judged(0.5, 0.0, 0.01)
+    mendable, wild, unknown = (
+        judged(0.9, 0.15, 0.01),
+        judged(0.9, 5.0, 0.01),
+        judged(0.9, 0.4, 2.5),
+    )
+    assert len(admitted([good, mendable])) == 1  # good is far behind
+    assert admitted([good, wild]) == [good]
+    assert admitted([good, unknown]) == [good]
+
+
+class RanAway:
+    """A closed form whose fit to all rows gives other scores."""
+
+    def __init__(self, nats):
+        self.nats = nats
+        self.components, self.frames, self.informative, self.name = 1, Frames(), True, "some"
+
+    def refit(self, x, y):
+        return RanAway(self.nats + 2.0)
+
+    def left(self, x):
+        return np.full((len(x), 1), self.nats)
+
+    def right(self, y):
+        return np.ones((len(y), 1))
+
+
+def test_a_closed_form_that_runs_away_when_fitted_to_all_rows_stays_as_it_was():
+    sample = as_sample(*gaussian(1, 0.5).sample(900, seed=0))
+    fitted, held = hold_out(sample, 1 / 3, 0)
+    first = JudgingRows.of(fitted, held).judge(_scorer(RanAway(0.4), fitted))
+    assert _Refits(sample)(first) is first.expert
 
 
 class Far:

@@ -97,6 +97,21 @@ def test_initial_patience_ends_a_training_that_learns_nothing_sooner():
     assert steps_taken([1.0, 1.2, 0.8, *[0.96] * 6]) == 8
 
 
+def test_a_training_that_is_behind_after_its_trial_is_given_up():
+    def steps_taken(held_losses, to_beat):
+        losses = iter(held_losses)
+        stopping = EarlyStopping(every=1, patience=9, min_delta=0.01, to_beat=to_beat, trial=4)
+        settings = replace(FAST, steps=8, stopping=stopping)
+        return run(Point(), lambda at: at**2, settings, held_loss=lambda _: next(losses)).steps
+
+    falling = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
+    assert steps_taken(falling, to_beat=0.65) == 8
+    assert steps_taken(falling, to_beat=0.55) == 4
+    assert (
+        steps_taken([1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.4, 0.3, 0.2], to_beat=0.55) == 8
+    )  # a plateau
+
+
 def test_untrained_weights_win_where_nothing_can_be_learnt():
     point = Point(0.0)
     history = run(

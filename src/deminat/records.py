@@ -104,7 +104,10 @@ class Diagnostics(Mapping[str, Any]):
     It reads like a dictionary of the fields that are known: `diagnostics["correction"]`.
 
     Args:
-        correction: Half the gap between training and held-out scores, added to the estimate.
+        correction: Half the gap between training and held-out scores, or what neighbours tell,
+            added to the estimate.
+        neighbours: What nearest neighbours tell beyond the held-out scores, of single columns.
+        neighbours_error: Its standard error.
         held_out_loss: Loss of the objective on held-out scores.
         normaliser: Mean of exp f over unpaired pairs; 1 for a log ratio.
         normaliser_error: Its standard error.
@@ -133,6 +136,8 @@ class Diagnostics(Mapping[str, Any]):
     """
 
     correction: float | None = None
+    neighbours: float | None = None
+    neighbours_error: float | None = None
     held_out_loss: float | None = None
     normaliser: float | None = None
     normaliser_error: float | None = None

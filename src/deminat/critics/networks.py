@@ -14,16 +14,19 @@ import torch
 from torch import Tensor, nn
 
 __all__ = [
+    "CONV_CHANNELS",
     "FEW_INPUTS",
     "ConvCritic",
     "CriticFactory",
     "MLPCritic",
+    "SeparableConvCritic",
     "SeparableCritic",
     "build_critic",
 ]
 
 Shape = tuple[int, ...]
 CriticFactory = Callable[[Shape, Shape], nn.Module]
+CONV_CHANNELS = 16, 32  # of the two convolutions of a separable critic
 FEW_INPUTS = 5  # a side, as one column has with its views: narrow networks suffice
 
 
@@ -77,21 +80,44 @@ class SeparableCritic(nn.Module):
             hidden = (32, 32) if inputs <= 4 else (64,) * 3 if inputs <= FEW_INPUTS else (128,) * 3
         self.u = _fully_connected([math.prod(x_shape), *hidden, rank + 1], nn.SiLU)
         self.v = _fully_connected([math.prod(y_shape), *hidden, rank + 1], nn.SiLU)
-        for last in list(self.u.parameters())[-2:]:
-            nn.init.zeros_(last)
-        for last in list(self.v.parameters())[-2:]:  # of v only b: v itself gives u a gradient
-            nn.init.zeros_(last[-1])
         self.offset = nn.Parameter(torch.zeros(()))
+        _start_at_zero(self.u, self.v)
 
     def left(self, x: Tensor) -> Tensor:
         """Return (n, rank + 2) of x: u, a + c, 1."""
-        u = self.u(x.flatten(1))
-        return torch.cat([u[:, :-1], u[:, -1:] + self.offset, torch.ones_like(u[:, :1])], dim=1)
+        return _left_factors(self.u(x.flatten(1)), self.offset)
 
     def right(self, y: Tensor) -> Tensor:
         """Return (n, rank + 2) of y: v, 1, b."""
-        v = self.v(y.flatten(1))
-        return torch.cat([v[:, :-1], torch.ones_like(v[:, :1]), v[:, -1:]], dim=1)
+        return _right_factors(self.v(y.flatten(1)))
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return scores (n,) of pairs x (n, ...), y (n, ...)."""
+        return (self.left(x) * self.right(y)).sum(dim=1)
+
+
+class SeparableConvCritic(nn.Module):
+    """A separable critic that sees images through two convolutions, and other rows flattened.
+
+    Args:
+        x_shape: Shape of one x; (channels, height, width) of an image.
+        y_shape: Shape of one y. The sides may differ.
+        rank: Length of u and v.
+    """
+
+    def __init__(self, x_shape: Shape, y_shape: Shape, rank: int = 16):
+        super().__init__()
+        self.u, self.v = _encoder(x_shape, rank + 1), _encoder(y_shape, rank + 1)
+        self.offset = nn.Parameter(torch.zeros(()))
+        _start_at_zero(self.u, self.v)
+
+    def left(self, x: Tensor) -> Tensor:
+        """Return (n, rank + 2) of x: u, a + c, 1."""
+        return _left_factors(self.u(x), self.offset)
+
+    def right(self, y: Tensor) -> Tensor:
+        """Return (n, rank + 2) of y: v, 1, b."""
+        return _right_factors(self.v(y))
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Return scores (n,) of pairs x (n, ...), y (n, ...)."""
@@ -123,6 +149,39 @@ class ConvCritic(nn.Module):
         """Return scores (n,) of pairs x (n, c, h, w), y (n, c', h, w)."""
         features = self.convolution(torch.cat([x, y], dim=1)).relu()
         return self.layers(features.flatten(1)).squeeze(1)  # type: ignore[no-any-return]
+
+
+def _encoder(shape: Shape, outputs: int) -> nn.Sequential:
+    """Return a network from rows of a shape to outputs: convolutions first, of images."""
+    if len(shape) != 3:
+        inner = _fully_connected([math.prod(shape), 128, 128, outputs], nn.SiLU)
+        return nn.Sequential(nn.Flatten(), *inner)
+    first, second = CONV_CHANNELS
+    pixels = math.prod(math.ceil(math.ceil(side / 2) / 2) for side in shape[1:])
+    return nn.Sequential(
+        nn.Conv2d(shape[0], first, 5, stride=2, padding=2),
+        nn.SiLU(),
+        nn.Conv2d(first, second, 3, stride=2, padding=1),
+        nn.SiLU(),
+        nn.Flatten(),
+        *_fully_connected([second * pixels, 128, outputs], nn.SiLU),
+    )
+
+
+def _start_at_zero(u: nn.Sequential, v: nn.Sequential) -> None:
+    """Make scores zero before training, so that early stopping may return to independence."""
+    for last in list(u.parameters())[-2:]:
+        nn.init.zeros_(last)
+    for last in list(v.parameters())[-2:]:  # of v only b: v itself gives u a gradient
+        nn.init.zeros_(last[-1])
+
+
+def _left_factors(u: Tensor, offset: Tensor) -> Tensor:
+    return torch.cat([u[:, :-1], u[:, -1:] + offset, torch.ones_like(u[:, :1])], dim=1)
+
+
+def _right_factors(v: Tensor) -> Tensor:
+    return torch.cat([v[:, :-1], torch.ones_like(v[:, :1]), v[:, -1:]], dim=1)
 
 
 def _fully_connected(sizes: Sequence[int], activation: Callable[[], nn.Module]) -> nn.Sequential:

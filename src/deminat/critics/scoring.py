@@ -33,6 +33,7 @@ _TAKES_FEATURES = (
 )
 _TABLE = 8  # rows a partner up to which all scores are cheaper than the few that are wanted
 _ROWS_AT_ONCE = 1 << 12  # of a forward pass without gradient: bounds its memory
+_TERMS_AT_ONCE = 1 << 20  # of sums of exponentials: as many as stay in the cache
 
 
 class _Separable(Protocol):
@@ -96,8 +97,7 @@ def score_table(critic: nn.Module, x: Features, y: Features) -> Tensor:
         left, right = critic.left(_as_accepted(critic, x)), critic.right(_as_accepted(critic, y))
         return left @ right.T
     if isinstance(critic, ClosedForm):
-        left, right = (a.baseline.view(len(a), critic.components, -1) for a in (x, y))
-        return torch.einsum("mcr,kcr->mkc", left, right).logsumexp(dim=2)
+        return _closed_form_table(critic.components, x.baseline, y.baseline)
     rows, k = torch.arange(len(x)), len(y)
     tiles = torch.split(rows, max(1, _ROWS_AT_ONCE // k))
     everything = torch.arange(k)
@@ -106,6 +106,21 @@ def score_table(critic: nn.Module, x: Features, y: Features) -> Tensor:
         for some in tiles
     ]
     return torch.cat(scores).view(len(x), k)
+
+
+def _closed_form_table(components: int, left: Tensor, right: Tensor) -> Tensor:
+    """Return the scores (m, k) of left factors (m, components r) with right ones (k, ...)."""
+    of_x = left.view(len(left), components, -1).movedim(1, 0)
+    of_y = right.view(len(right), components, -1).permute(1, 2, 0).contiguous()
+    if components == 1:
+        return of_x[0] @ of_y[0]
+    found = []
+    for rows in torch.split(of_x, max(1, _TERMS_AT_ONCE // (components * len(right))), dim=1):
+        # Factors may nearly cancel, so products are precise. Their exponentials need not be.
+        terms = torch.bmm(rows, of_y).float()
+        highest = terms.amax(dim=0)
+        found.append(terms.sub_(highest).exp_().sum(dim=0).log_().add_(highest))
+    return torch.cat(found)
 
 
 def split_table(table: Tensor) -> tuple[Tensor, Tensor]:

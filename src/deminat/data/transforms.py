@@ -19,7 +19,9 @@ __all__ = [
     "Identity",
     "Indicators",
     "Linear",
+    "NoColumns",
     "Norms",
+    "Projected",
     "RankToNormal",
     "Robust",
     "SmoothRanks",
@@ -81,6 +83,20 @@ class Identity:
     def __call__(self, a: Array) -> Array:
         """Return rows `a` as they are."""
         return a
+
+
+@dataclass(frozen=True)
+class NoColumns:
+    """Rows without columns, for closed forms: they see rows by their factors alone."""
+
+    @classmethod
+    def fit(cls, a: Array) -> Self:
+        """Return the map."""
+        return cls()
+
+    def __call__(self, a: Array) -> Array:
+        """Return (m, 0) for rows `a`."""
+        return np.empty((len(a), 0))
 
 
 @dataclass(frozen=True)
@@ -209,6 +225,35 @@ class Views:
         if self.indicators is not None:
             seen.append(selected[self.indicators.columns])
         return np.flatnonzero(np.concatenate(seen))
+
+
+@dataclass(frozen=True)
+class Projected:
+    """The views of a few projections of many columns.
+
+    Args:
+        scale: Of the columns.
+        directions: (d, k) of the projections.
+        views: Of the projections.
+    """
+
+    scale: Transform
+    directions: Array
+    views: Views
+
+    @classmethod
+    def fit(cls, a: Array) -> Self:
+        """Return the map onto the standardised columns of rows `a` (n, d) themselves."""
+        return cls.onto(np.eye(a.shape[1]), Standardize.fit(a), a)
+
+    @classmethod
+    def onto(cls, directions: Array, scale: Transform, a: Array) -> Self:
+        """Return the map onto directions (d, k), its views fitted on rows `a` (n, d)."""
+        return cls(scale, directions, Views.fit(scale(a) @ directions))
+
+    def __call__(self, a: Array) -> Array:
+        """Return the views (m, 2 k + 3) of rows `a` (m, d)."""
+        return self.views(self.scale(a) @ self.directions)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from ..training.config import Training
 from ..training.early_stopping import EarlyStopping
 from .crossfit import CrossFit, CrossFitOptions, cross_fit
 from .fitted import PairScorer, Scorer
-from .scores import Scores, held_out_loss, result_from_pointwise, result_from_scores
+from .neighbours import Neighbours
+from .scores import Correction, Scores, held_out_loss, result_from_pointwise, result_from_scores
 
 __all__ = [
     "Array",
@@ -136,6 +137,12 @@ class TrainedEstimator(_Estimator):
         """Return by how much the best baseline was ahead of the next, in nats."""
         return 0.0
 
+    def neighbours(
+        self, sample: Sample, part: NDArray[np.int64], joint: Array
+    ) -> Neighbours | None:
+        """Return what neighbours tell of held-out rows of a sample beyond their scores (m,)."""
+        return None
+
     def shared_training(self) -> Hashable:
         """Return a key that is equal for estimators that one training serves."""
         return id(self)
@@ -205,7 +212,7 @@ class ObjectiveEstimator(TrainedEstimator):
             fit.scores,
             sample.warnings,
             fit.diagnostics(self.scaling_name),
-            fit.optimism if self.corrects and self.is_mean_log_ratio else 0,
+            fit.correction if self.corrects and self.is_mean_log_ratio else Correction(),
             unit_codes(sample),
         )
 

@@ -15,21 +15,23 @@ different noise, and the score of their mean is above the mean of their scores: 
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
-from ..critics.baselines import Baseline
+from ..critics.baselines import GaussianCopula
 from ..critics.composed import BaselineCritic, ColumnCritic, MeanCritic, NormalisedCritic
 from ..critics.features import Features
-from ..critics.networks import SeparableCritic
+from ..critics.networks import FEW_INPUTS, SeparableConvCritic, SeparableCritic
 from ..data.pairs import batches, label_tensor
 from ..data.sample import Sample
+from ..data.schema import Schema
 from ..data.splits import hold_out
-from ..data.transforms import Views
+from ..data.transforms import Projected, Standardize, Views
 from ..records import Stage
 from ..runtime.process import one_thread
 from ..runtime.progress import Progress
@@ -42,7 +44,15 @@ from .fitted import FittedScorer
 from .scaling import Scales
 from .staged_fit import StageColumns, stages_for
 
-__all__ = ["CONTRASTIVE", "NO_HISTORY", "Networks", "Trained"]
+__all__ = [
+    "CONTRASTIVE",
+    "NO_HISTORY",
+    "Networks",
+    "Trained",
+    "canonical_scales",
+    "related_columns",
+    "used_columns",
+]
 
 NO_HISTORY = History(0, 0, math.nan, (), 0)
 
@@ -51,19 +61,25 @@ CONTRASTIVE: Training = Training(
     negatives=None,
     in_batch=False,
     steps=1000,
-    learning_rate=4e-3,
+    learning_rate=6e-3,
     halve_at=(),
     cosine=True,
     weight_decay=0.05,
     clip=None,
     average=0.98,
-    stopping=EarlyStopping(every=25, patience=5, initial_patience=12),
+    # On a plateau, the terms of x alone and of y alone may gain a little.
+    stopping=EarlyStopping(every=25, patience=5, initial_patience=24, plateau=50),
 )
 _REFERENCE = 1500  # rows that normalise
 _CANDIDATES = 500  # training rows among which held-out rows find theirs
 _NOISE = 0.2  # nats of held-out loss that sampling noise may gain, times the held-out rows
+_UNITS = 96, 96, 96  # of each layer, on each side, unless inputs are few
 _MEMBERS = 3  # networks of few rows
+_MOST_COLUMNS = 200  # of a side, of which each is permuted to see whether it is used
+_CLEAR = 2.5  # standard errors by which the score must fall then
 _RELATED = 0.5  # share of the columns, at most, that a network of its own sees
+_WIDE, _WIDEST = 20, 1_000  # columns of a side whose canonical variables are shown
+_SHOWN = 24  # of them
 _FEW = 6000  # rows that members share: of as many there is one
 
 
@@ -108,35 +124,35 @@ class Networks:
 
     def first(
         self,
+        scales: Scales,
+        columns: StageColumns | None,
         fitted: Sample,
         held: Sample,
-        baseline: Baseline | None,
         seed: int,
         progress: Progress | None = None,
+        to_beat: float = 0.0,
     ) -> Trained:
         """Return one network, trained on some rows and stopped by others.
 
-        Beside a baseline it is given up sooner, if it learns nothing.
-        """
-        trained = Trained(Scales.fit(Views, fitted, baseline), None, (), NO_HISTORY)
-        stopping = self.training.stopping
-        if baseline is None or stopping is None:
-            return self._with_critic(trained, fitted, held, seed, progress)
-        stopping = replace(stopping, initial_patience=stopping.patience)
-        sooner = replace(self, training=replace(self.training, stopping=stopping))
-        return sooner._with_critic(trained, fitted, held, seed, progress)
+        Beside the baseline of the scales it is given up sooner, if it learns nothing.
 
-    def first_on_related(
-        self, fitted: Sample, held: Sample, seed: int, progress: Progress | None = None
-    ) -> Trained | None:
-        """Return one network that sees only the related columns, if those are at most half."""
-        scales = Scales.fit(Views, fitted, None)
-        stages = [s for s in stages_for(scales, fitted) if s.stage.kind == "related"]
-        wide = fitted.x.shape[1] + fitted.y.shape[1]
-        if not stages or sum(stages[0].stage.columns) > _RELATED * wide:
-            return None
-        trained = Trained(scales, stages[0], (), NO_HISTORY)
-        return self._with_critic(trained, fitted, held, seed, progress)
+        Args:
+            scales: How rows become features.
+            columns: Of the features, those that it sees; `None` for all.
+            fitted: Rows to train on.
+            held: Rows that stop it.
+            seed: Of the weights and batches.
+            progress: Called with the share of the steps that is done.
+            to_beat: A score in nats that is known already: if the network is below it after the
+                trial, it is given up.
+        """
+        stopping = self.training.stopping or EarlyStopping()
+        patience = stopping.initial_patience if scales.baseline is None else stopping.patience
+        loss = math.log(min(_CANDIDATES, len(fitted))) - to_beat if to_beat > 0 else math.inf
+        stopping = replace(stopping, initial_patience=patience, to_beat=loss)
+        given = replace(self, training=replace(self.training, stopping=stopping))
+        trained = Trained(scales, columns, (), NO_HISTORY)
+        return given._with_critic(trained, fitted, held, seed, progress)
 
     def more(
         self, trained: Trained, sample: Sample, seed: int, progress: Progress | None = None
@@ -161,7 +177,9 @@ class Networks:
         deadline = None if self.budget is None else time.monotonic() + self.budget
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            critic = SeparableCritic(tuple(x.seen.shape[1:]), tuple(y.seen.shape[1:]))
+            shapes = tuple(x.seen.shape[1:]), tuple(y.seen.shape[1:])
+            has_images = any(len(shape) == 3 for shape in shapes)
+            critic = SeparableConvCritic(*shapes) if has_images else _separable(*shapes)
             generator = torch.Generator().manual_seed(seed)
             history = train(
                 critic,
@@ -182,6 +200,97 @@ class Networks:
         return replace(trained, critics=(*trained.critics, found))
 
 
+def _separable(x_shape: tuple[int, ...], y_shape: tuple[int, ...]) -> SeparableCritic:
+    few = max(x_shape[0], y_shape[0]) <= FEW_INPUTS
+    return SeparableCritic(x_shape, y_shape, None if few else _UNITS)
+
+
+def canonical_scales(sample: Sample) -> Scales | None:
+    """Return scales that show the canonical variables of many columns; `None` of few columns.
+
+    A network that sees hundreds of columns learns noise before it learns what a few hidden ones do.
+    Those show in the canonical variables, if they move the columns at all in a linear way.
+    """
+    if sample.x.ndim > 2 or sample.y.ndim > 2 or not _WIDE < max(_widths(sample)) <= _WIDEST:
+        return None
+    copula = GaussianCopula.fit(sample.x, sample.y, shrink=True, scale=Standardize)
+    if len(copula.correlations) == 0:
+        return None
+    x_directions, y_directions = copula.x_directions[:, :_SHOWN], copula.y_directions[:, :_SHOWN]
+    x_map = Projected.onto(x_directions, copula.x_scale, sample.x)
+    y_map = Projected.onto(y_directions, copula.y_scale, sample.y)
+    return Scales(Schema.of(sample), x_map, y_map)
+
+
+def related_columns(scales: Scales, sample: Sample) -> StageColumns | None:
+    """Return the columns that are related one by one, if those are at most half."""
+    stages = [s for s in stages_for(scales, sample) if s.stage.kind == "related"]
+    return stages[0] if stages and _are_few(stages[0], sample) else None
+
+
+def _are_few(columns: StageColumns, sample: Sample) -> bool:
+    return sum(columns.stage.columns) <= _RELATED * sum(_widths(sample))
+
+
+def used_columns(trained: Trained, fitted: Sample, held: Sample) -> StageColumns | None:
+    """Return the columns that a network uses, if those are at most half.
+
+    A column is used if the score of held-out rows falls clearly when its values are permuted.
+    Columns may matter only together, so that no test of single ones finds them. A network that
+    sees them among idle ones learns them coarsely; alone, finely.
+    """
+    x_map, y_map = trained.scales.x_map, trained.scales.y_map
+    if trained.columns is not None or not (isinstance(x_map, Views) and isinstance(y_map, Views)):
+        return None
+    if fitted.x.ndim > 2 or fitted.y.ndim > 2 or max(_widths(fitted)) > _MOST_COLUMNS:
+        return None
+    sides, others = (
+        trained.scales(held),
+        trained.scales(fitted.take(np.arange(min(_CANDIDATES, len(fitted))))),
+    )
+    order = torch.from_numpy(np.random.default_rng(0).permutation(len(held)))
+    with one_thread(), torch.no_grad():
+        losses = _row_losses(MeanCritic(trained.critics), others)
+        before = losses(*sides)
+        used: list[NDArray[np.bool_]] = []
+        for side, (views, width) in enumerate(zip((x_map, y_map), _widths(fitted), strict=True)):
+            falls = []
+            for own in _own_columns(views, width):
+                moved = list(sides)
+                moved[side] = _permuted(sides[side], own, order)
+                falls.append((losses(*moved) - before).numpy())
+            used.append(np.array([_is_clear(fall) for fall in falls]))
+    if not (used[0].any() and used[1].any()):
+        return None
+    stage = Stage("related", (int(used[0].sum()), int(used[1].sum())))
+    columns = (torch.from_numpy(m.columns(u)) for m, u in zip((x_map, y_map), used, strict=True))
+    found = StageColumns(stage, *columns)
+    return found if _are_few(found, fitted) else None
+
+
+def _widths(sample: Sample) -> tuple[int, int]:
+    return sample.x.shape[1], sample.y.shape[1]
+
+
+def _own_columns(views: Views, width: int) -> Iterator[torch.Tensor]:
+    """Yield the columns of the views that belong to each column alone."""
+    shared = views.columns(np.zeros(width, dtype=bool))
+    for one in np.eye(width, dtype=bool):
+        yield torch.from_numpy(np.setdiff1d(views.columns(one), shared))
+
+
+def _permuted(a: Features, columns: torch.Tensor, order: torch.Tensor) -> Features:
+    """Return features with some columns in another order of rows."""
+    seen = a.seen.clone()
+    seen[:, columns] = seen[order][:, columns]
+    return replace(a, seen=seen)
+
+
+def _is_clear(falls: NDArray[np.float32]) -> bool:
+    """Tell whether a score falls clearly on average."""
+    return bool(falls.mean() > _CLEAR * falls.std() / math.sqrt(len(falls)))
+
+
 def _above_noise(training: Training, held: int) -> Training:
     """Return the training, with an improvement that counts only above sampling noise."""
     stopping = training.stopping or EarlyStopping()
@@ -197,13 +306,20 @@ def _held_loss(held: Sides, others: Sides) -> Callable[[nn.Module], float]:
 
     @torch.no_grad()
     def loss(module: nn.Module) -> float:
-        critic = BaselineCritic(module)
-        (left, right), (x, y) = _factors(critic, held), _factors(critic, others)
-        log_z = (left @ y.T).logsumexp(dim=1) + (right @ x.T).logsumexp(dim=1)
-        return float((log_z / 2 - (left * right).sum(dim=1)).mean())
+        return float(_row_losses(BaselineCritic(module), others)(*held).mean())
 
     return loss
 
 
-def _factors(critic: BaselineCritic, sides: Sides) -> Sequence[torch.Tensor]:
-    return critic.left(sides[0]), critic.right(sides[1])
+def _row_losses(
+    critic: BaselineCritic | MeanCritic, others: Sides
+) -> Callable[[Features, Features], torch.Tensor]:
+    """Return minus the scores (n,) of pairs, with others as their unpaired partners."""
+    x, y = critic.left(others[0]), critic.right(others[1])
+
+    def losses(of_x: Features, of_y: Features) -> torch.Tensor:
+        left, right = critic.left(of_x), critic.right(of_y)
+        log_z = (left @ y.T).logsumexp(dim=1) + (right @ x.T).logsumexp(dim=1)
+        return log_z / 2 - (left * right).sum(dim=1)
+
+    return losses

@@ -33,8 +33,10 @@ from ..runtime.process import one_thread
 from ..runtime.progress import Progress, part_progress
 from ..training.callbacks import Callback, History, Recorder, listen, training_diagnostics
 from .fitted import Scorer, Tables
+from .neighbours import Neighbours
 from .normaliser import LogNormalisers, log_normalisers
-from .scores import Scores
+from .scaling import remembered_features
+from .scores import Correction, Scores
 
 if TYPE_CHECKING:
     from .base import TrainedEstimator
@@ -57,6 +59,7 @@ class Fold:
         history: Of the training.
         log_z: Normalisers of the scores, by held-out rows.
         model: Scores further pairs.
+        neighbours: What the neighbours of the held-out pairs tell, where they may.
     """
 
     scores: Scores
@@ -67,6 +70,7 @@ class Fold:
     history: History
     log_z: LogNormalisers
     model: Scorer
+    neighbours: Neighbours | None = None
 
 
 class FoldStore(Protocol):
@@ -112,6 +116,7 @@ class CrossFit:
         leads: By how much the best baseline of each fold was ahead of the next, in nats.
         log_z: Normalisers of the scores of each fold.
         models: Of each fold.
+        neighbours: What neighbours tell of each pair, in the order of the sample.
     """
 
     scores: Scores
@@ -123,11 +128,20 @@ class CrossFit:
     leads: tuple[float, ...] = (0.0,)
     log_z: tuple[LogNormalisers, ...] = ()
     models: tuple[Scorer, ...] = ()
+    neighbours: Neighbours | None = None
 
     @property
     def optimism(self) -> float:
         """Half the gap between training and held-out scores, in nats."""
         return float(np.mean(self.training_means) - np.mean(self.fold_means)) / 2
+
+    @property
+    def correction(self) -> Correction:
+        """What to add to the mean score: half the gap, or what neighbours tell."""
+        if self.neighbours is None:
+            return Correction(self.optimism)
+        nats, weight = self.neighbours.correction(self.optimism)
+        return Correction(nats, weight * self.neighbours.excess)
 
     def diagnostics(self, scaling: str) -> Diagnostics:
         """Return what results report of the trainings."""
@@ -140,6 +154,8 @@ class CrossFit:
             log_normaliser_x=_mean(z.of_x for z in self.log_z),
             log_normaliser_y=_mean(z.of_y for z in self.log_z),
             log_normaliser_error=math.hypot(*errors) / max(1, len(errors)),
+            neighbours=None if self.neighbours is None else self.neighbours.mean,
+            neighbours_error=None if self.neighbours is None else self.neighbours.error,
             scaling=scaling,
         )
 
@@ -206,7 +222,17 @@ def _assemble(parts: Sequence[NDArray[np.int64]], fits: Sequence[Fold]) -> Cross
         tuple(fit.lead for fit in fits),
         tuple(fit.log_z for fit in fits),
         tuple(fit.model for fit in fits),
+        _assembled([fit.neighbours for fit in fits], order),
     )
+
+
+def _assembled(each: Sequence[Neighbours | None], order: NDArray[np.int64]) -> Neighbours | None:
+    """Return what neighbours tell in the order of the sample, if all folds know it."""
+    known = [found for found in each if found is not None]
+    if len(known) < len(each):
+        return None
+    parts = [np.concatenate([getattr(n, name) for n in known]) for name in ("excess", "rough")]
+    return Neighbours(*(part[order] for part in parts))
 
 
 def _finish(
@@ -223,7 +249,7 @@ def _finish(
     """
     recorder = Recorder() if record else None
     heard = callbacks if recorder is None else [recorder]
-    with one_thread(), threadpool_limits(1), listen(i, heard):
+    with one_thread(), threadpool_limits(1), listen(i, heard), remembered_features():
         fold = fit(i, progress)
     if store is not None:
         store.put(i, fold)
@@ -244,8 +270,9 @@ def _fit_fold(
     rest = sample.take(others(len(sample), part, sample.times, sample.gap))
     fitted = clone(estimator).set_params(seed=seed).fit_sample(rest, progress)
     held, scorer = sample.take(part), fitted.scorer_
+    scores = scorer.scores(held, partners, seed)
     return Fold(
-        scorer.scores(held, partners, seed),
+        scores,
         scorer.tables(held, seed),
         float(scorer.joint(rest).mean()),
         fitted.baseline_mean(held),
@@ -253,4 +280,5 @@ def _fit_fold(
         fitted.history_,
         log_normalisers(scorer, held),
         scorer,
+        fitted.neighbours(sample, part, scores.joint),
     )

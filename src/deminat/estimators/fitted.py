@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from ..critics.features import Features
 from ..critics.scoring import joint_scores, product_scores, score_table
 from ..data.arrays import columns_of
 from ..data.pairs import draw_partners
@@ -53,6 +54,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Places = NDArray[np.int64]
 Tables = NDArray[np.float64]  # (draws, pairs, 2, 2) scores of each x of a pair of rows with each y
 
 _AT_ONCE = 1 << 12  # pairs of rows that are scored together: bounds the memory
@@ -81,6 +83,10 @@ class Scorer(PairScorer, Protocol):
         """Return the scores (m, k) of each x of a sample with each y of another."""
         ...
 
+    def at(self, sample: Sample, x_rows: Places, y_rows: Places) -> Array:
+        """Return the scores (m,) of some rows' x with other rows' y."""
+        ...
+
 
 @dataclass(frozen=True)
 class FittedScorer:
@@ -98,8 +104,12 @@ class FittedScorer:
 
     def joint(self, sample: Sample) -> Array:
         """Return the scores (n,) of the pairs of a sample."""
+        return self.joint_of(*self.scales(sample))
+
+    def joint_of(self, x: Features, y: Features) -> Array:
+        """Return the scores (n,) of pairs of features."""
         with one_thread():
-            joint = joint_scores(self.critic, *self.scales(sample))
+            joint = joint_scores(self.critic, x, y)
         return np.asarray(joint.double().numpy() - self.offset)
 
     def scores(self, sample: Sample, k: int, seed: int) -> Scores:
@@ -125,8 +135,17 @@ class FittedScorer:
 
     def table(self, x: Sample, y: Sample) -> Array:
         """Return the scores (m, k) of each x of a sample with each y of another."""
+        return self.table_of(self.scales.of_x(x), self.scales.of_y(y))
+
+    def at(self, sample: Sample, x_rows: Places, y_rows: Places) -> Array:
+        """Return the scores (m,) of some rows' x with other rows' y."""
+        x, y = self.scales(sample)
+        return self.joint_of(x[torch.from_numpy(x_rows)], y[torch.from_numpy(y_rows)])
+
+    def table_of(self, x: Features, y: Features) -> Array:
+        """Return the scores (m, k) of each x with each y."""
         with one_thread():
-            found = score_table(self.critic, self.scales(x)[0], self.scales(y)[1])
+            found = score_table(self.critic, x, y)
         return np.asarray(found.double().numpy() - self.offset)
 
 
@@ -168,6 +187,11 @@ class PooledScorer:
         """Return the scores (m, k) of each x of a sample with each y of another."""
         each = [e.table(x, y) for e in self.experts]
         return self._pooled(each, np.zeros((len(x), len(y))))
+
+    def at(self, sample: Sample, x_rows: Places, y_rows: Places) -> Array:
+        """Return the scores (m,) of some rows' x with other rows' y."""
+        each = [e.at(sample, x_rows, y_rows) for e in self.experts]
+        return self._pooled(each, np.zeros(len(x_rows)))
 
     def _pooled(self, each: Sequence[Array], nothing: Array) -> Array:
         weighted = [w + scores for w, scores in zip(self.log_weights, each, strict=True)]

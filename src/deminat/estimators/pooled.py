@@ -26,6 +26,7 @@ from functools import partial
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..critics.baselines import Baseline
 from ..critics.baselines.experts import closed_form_experts
@@ -33,18 +34,27 @@ from ..critics.baselines.table import Table
 from ..critics.composed import ClosedForm, ColumnCritic
 from ..data.sample import Sample
 from ..data.splits import hold_out
-from ..data.transforms import Identity
+from ..data.transforms import NoColumns, Projected, Views
 from ..objectives import DEMI, Objective
 from ..runtime.progress import Progress
 from ..training.callbacks import History
 from ..training.config import AUTO
 from ..training.early_stopping import EarlyStopping
-from .base import ObjectiveEstimator
-from .contrastive import NO_HISTORY, Networks, Trained
+from .base import Array, ObjectiveEstimator
+from .contrastive import (
+    NO_HISTORY,
+    Networks,
+    Trained,
+    canonical_scales,
+    related_columns,
+    used_columns,
+)
 from .fitted import FittedScorer, PooledScorer, Scorer
 from .judging import AHEAD, Judgement, JudgingRows, admitted, best_score, pool_weights
+from .neighbours import Neighbours, neighbours_of
 from .neural import Estimator
 from .scaling import Scales
+from .staged_fit import StageColumns
 
 __all__ = ["Judgement", "Pool"]
 
@@ -52,7 +62,11 @@ _JUDGES = 100  # rows that judge, if half of the rows are as many
 _CHECKABLE = 5.0  # nats up to which rows show the normaliser
 _MOST_SHOWN = 2  # times log n of the rows: nats that a single pair may have
 _SCORED_NEGATIVES = 16  # partners a pair in held-out scores
-_KINDS = 3  # of networks, at most, that share the budget
+_MATTERS = 0.2  # weight from which more networks of a kind are trained, if rows are few
+_FAR_BEHIND = 0.85  # share of the score that is known which a network must have after a trial
+_JUMP, _LEAST_JUMP = 0.1, 0.05  # share of the mean score, and nats, that a refit may change it by
+_CLEAR = 4.0  # standard errors of held-out scores
+_KINDS = 5  # of networks, at most, that share the budget
 
 
 @dataclass(eq=False, repr=False)
@@ -119,19 +133,21 @@ class Pool(ObjectiveEstimator):
         trained: list[tuple[Judgement, Trained]] = []
         history = NO_HISTORY
         if _may_need_network(sample):
-            known_sum = _best_sum(judged)
-            trained, history = self._trained(networks, fitted, rows, known_sum, progress)
+            trained, history = self._trained(networks, fitted, rows, judged, progress)
             judged += [j for j, _ in trained]
         self.judgements_ = {_name(j.expert): j for j in judged}
-        known = None if closed is None else _refitted(closed.expert, sample)
+        refitted = _Refits(sample)
+        known = None if closed is None else refitted(closed)
         self.known_mean_: Callable[[Sample], float] = partial(_mean, known)
         self.lead_ = _lead([j for j in judged if isinstance(j.expert.critic, ClosedForm)])
 
-        def on_all_rows(j: Judgement) -> FittedScorer:
+        def on_all_rows(j: Judgement, weight: float) -> FittedScorer:
             own = next((t for other, t in trained if other is j), None)
             if own is None:
-                return _refitted(j.expert, sample)
-            return networks.more(own, sample, self.seed, progress).scorer(sample)
+                return refitted(j)
+            if weight > _MATTERS:
+                own = networks.more(own, sample, self.seed, progress)
+            return own.scorer(sample)
 
         self.scorer_, recipe = _pooled(judged, len(held), len(sample), on_all_rows)
         self.history_ = replace(history, recipe=recipe)
@@ -148,34 +164,50 @@ class Pool(ObjectiveEstimator):
         networks: Networks,
         fitted: Sample,
         rows: JudgingRows,
-        known: Judgement | None,
+        closed: Sequence[Judgement],
         progress: Progress | None,
     ) -> tuple[list[tuple[Judgement, Trained]], History]:
-        """Return networks that learnt something: of related columns, on what is known, and of all.
+        """Return networks that learnt something, of all columns and of some.
 
         With them comes the history of the best, or of the last if none learnt anything.
 
-        The second only learns what a closed form leaves. If that is nothing, the third would find
-        nothing either, after a longer search.
+        The first only learns what a closed form leaves. The others see the columns alone: the
+        related ones, the canonical variables of many, or all. Each is given up if it is far behind
+        what is known after a trial; if the first found that nothing is left, behind at all.
         """
+        known = _best_sum(closed)
         found: list[tuple[Judgement, Trained]] = []
         last = NO_HISTORY
 
-        def judge(trained: Trained | None) -> bool:
+        def train(scales: Scales, columns: StageColumns | None, to_beat: float = 0.0) -> None:
             nonlocal last
-            last = last if trained is None else trained.history
-            if trained is None or not trained.critics:
-                return False
-            found.append((rows.judge(trained.scorer(fitted)), trained))
-            return True
+            more = fitted, rows.held, self.seed, progress, to_beat
+            trained = networks.first(scales, columns, *more)
+            last = trained.history
+            if trained.critics:
+                found.append((rows.judge(trained.scorer(fitted)), trained))
 
-        given = fitted, rows.held
-        judge(networks.first_on_related(*given, self.seed, progress))
-        baseline = None if known is None else known.expert.scales.baseline
-        if known is None or judge(networks.first(*given, baseline, self.seed, progress)):
-            judge(networks.first(*given, None, self.seed, progress))
-        best = max(found, key=lambda pair: pair[0].score, default=None)
-        return found, last if best is None else best[1].history
+        if known is not None:
+            train(Scales.fit(Views, fitted, known.expert.scales.baseline), None)
+        is_all = known is not None and not found and known.score >= best_score(closed)
+        share = 1.0 if is_all else _FAR_BEHIND
+        alone = Scales.fit(Views, fitted)
+
+        def known_score() -> float:
+            return share * max(best_score(closed), best_score([j for j, _ in found]))
+
+        related = related_columns(alone, fitted)
+        if related is not None:
+            train(alone, related, known_score())
+        canonical = None if is_all else canonical_scales(fitted)
+        if canonical is not None:
+            train(canonical, None, known_score())
+        if known is None or any(j.score > best_score(closed) for j, _ in found):
+            train(alone, None, known_score())
+            used = used_columns(_leading(found), fitted, rows.held) if found else None
+            if used is not None:
+                train(alone, used, known_score())
+        return found, _leading(found).history if found else last
 
     def _by_likelihood(self, sample: Sample, progress: Progress | None) -> Self:
         """Fit what likelihood chooses, where rows do not show the normaliser."""
@@ -196,6 +228,12 @@ class Pool(ObjectiveEstimator):
         """
         return self.known_mean_(sample)
 
+    def neighbours(
+        self, sample: Sample, part: NDArray[np.int64], joint: Array
+    ) -> Neighbours | None:
+        """Return what neighbours tell of held-out rows of a sample beyond their scores (m,)."""
+        return neighbours_of(self.scorer_.at, sample, part, joint, self.seed)
+
     def lead(self) -> float:
         """Return by how much the best closed form was ahead of the next, in nats.
 
@@ -209,7 +247,7 @@ def _pooled(
     judged: Sequence[Judgement],
     held: int,
     n: int,
-    on_all_rows: Callable[[Judgement], FittedScorer],
+    on_all_rows: Callable[[Judgement, float], FittedScorer],
 ) -> tuple[PooledScorer, str]:
     """Return the pool of the experts that are admitted, and its weights in words.
 
@@ -217,15 +255,16 @@ def _pooled(
         judged: All experts.
         held: Number of rows that judged.
         n: Number of all rows.
-        on_all_rows: Returns an expert that is fitted to all rows, also those that judged.
+        on_all_rows: Returns an expert of a weight fitted to all rows, also those that judged.
     """
     kept = admitted(judged)
-    weights = pool_weights([j.joint - j.excess for j in kept], held)
+    joint = [j.joint - j.excess for j in kept]
+    weights = pool_weights(joint, held, any(j.is_sure for j in kept))
     used = [(j, w) for j, w in zip(kept, weights[:-1], strict=True) if w > 0]
     with np.errstate(divide="ignore"):
         log_nothing = float(np.log(weights[-1]))
     scorer = PooledScorer(
-        tuple(on_all_rows(j) for j, _ in used),
+        tuple(on_all_rows(j, w) for j, w in used),
         np.array([np.log(w) - j.excess for j, w in used]),
         log_nothing,
         _MOST_SHOWN * math.log(n),
@@ -233,6 +272,11 @@ def _pooled(
     words = [f"{w:.0%} {_name(j.expert)}" for j, w in used]
     words += [f"{weights[-1]:.0%} nothing"] if weights[-1] > 0 else []
     return scorer, ", ".join(words)
+
+
+def _leading(found: Sequence[tuple[Judgement, Trained]]) -> Trained:
+    """Return the network with the highest score."""
+    return max(found, key=lambda pair: pair[0].score)[1]
 
 
 def _share(sample: Sample) -> float:
@@ -289,16 +333,37 @@ def _closed(fitted: Sample, held: Sample) -> list[FittedScorer]:
 
 
 def _scorer(baseline: Baseline, sample: Sample) -> FittedScorer:
-    scales = replace(Scales.fit(Identity, sample, baseline), precise=True)
+    scales = replace(Scales.fit(NoColumns, sample, baseline), precise=True)
     return FittedScorer(scales, ClosedForm(baseline.components))
 
 
-def _refitted(expert: FittedScorer, sample: Sample) -> FittedScorer:
-    """Return a closed form that is fitted to all rows; a network as it is."""
-    baseline = expert.scales.baseline
-    if baseline is None or not isinstance(expert.critic, ClosedForm):
-        return expert
-    return _scorer(baseline.refit(sample.x, sample.y), sample)
+@dataclass
+class _Refits:
+    """Closed forms that are fitted to all rows of a sample, each once."""
+
+    sample: Sample
+    found: dict[int, FittedScorer] = field(default_factory=dict)
+
+    def __call__(self, judged: Judgement) -> FittedScorer:
+        """Return a closed form that is fitted to all rows, or as it was if that changes scores.
+
+        Some rows more change scores little. If they do not, the fit ran away, and no row judged it.
+        """
+        key = id(judged.expert)
+        if key not in self.found:
+            self.found[key] = self._refitted(judged)
+        return self.found[key]
+
+    def _refitted(self, judged: Judgement) -> FittedScorer:
+        baseline = judged.expert.scales.baseline
+        if baseline is None or not isinstance(judged.expert.critic, ClosedForm):
+            return judged.expert
+        found = _scorer(baseline.refit(self.sample.x, self.sample.y), self.sample)
+        after = np.minimum(found.joint(self.sample), judged.highest).mean()
+        expected = float(judged.joint.mean()) + judged.gap
+        noise = judged.joint.std() / math.sqrt(len(judged.joint))
+        allowed = max(_LEAST_JUMP, _JUMP * abs(expected)) + _CLEAR * noise
+        return found if abs(after - expected) < allowed else judged.expert
 
 
 def _name(expert: FittedScorer) -> str:
@@ -306,5 +371,7 @@ def _name(expert: FittedScorer) -> str:
     if isinstance(expert.critic, ClosedForm) and baseline is not None:
         return baseline.name
     related = any(isinstance(module, ColumnCritic) for module in expert.critic.modules())
-    network = "network on related columns" if related else "network"
+    canonical = isinstance(expert.scales.x_map, Projected)
+    seen = " on related columns" * related + " on canonical variables" * canonical
+    network = f"network{seen}"
     return network if baseline is None else f"{baseline.name} + {network}"

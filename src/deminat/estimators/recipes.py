@@ -40,10 +40,10 @@ class Auto:
 
     def neural(self, objective: Objective, sample: Sample | None, seed: int) -> TrainedEstimator:
         """Return the estimator of an objective; of images a convolutional one."""
-        if _is_image_pair(sample):
-            return _plain(objective, _IMAGES, Standardize, sample, seed)
         if objective.trains_as.is_mean_log_ratio:
             return Pool(objective, Estimator(objective, seed=seed), seed=seed)
+        if _is_image_pair(sample):
+            return _plain(objective, _IMAGES, Standardize, sample, seed)
         return Estimator(objective, seed=seed)
 
     def flows(self, seed: int) -> GM:
@@ -55,13 +55,11 @@ class Quick(Auto):
     """The closed forms of the same pool, with a small network on ranks."""
 
     def neural(self, objective: Objective, sample: Sample | None, seed: int) -> TrainedEstimator:
-        """Return the estimator of an objective; of images that of `Auto`."""
-        if _is_image_pair(sample):
-            return super().neural(objective, sample, seed)
+        """Return the estimator of an objective."""
         small = small_network(objective, sample, seed)
         if objective.trains_as.is_mean_log_ratio:
             return Pool(objective, small, _FEW_STEPS, seed=seed)
-        return small
+        return super().neural(objective, sample, seed) if _is_image_pair(sample) else small
 
 
 def small_network(objective: Objective, sample: Sample | None, seed: int) -> Estimator:

@@ -13,6 +13,7 @@ from ..records import Diagnostics
 from ..results import Caution, MIResult
 
 __all__ = [
+    "Correction",
     "Scores",
     "estimate_warnings",
     "held_out_loss",
@@ -44,12 +45,25 @@ class Scores:
         return torch.from_numpy(self.joint), torch.from_numpy(self.product)
 
 
+@dataclass(frozen=True)
+class Correction:
+    """What is added to a mean of scores.
+
+    Args:
+        nats: In all.
+        of_pairs: (n,) by pair, up to a constant, if it has noise of its own.
+    """
+
+    nats: float = 0.0
+    of_pairs: NDArray[np.float64] | None = None
+
+
 def result_from_scores(
     objective: Objective,
     scores: Scores,
     warnings: tuple[Caution, ...] = (),
     diagnostics: Diagnostics = _NONE,
-    correction: float = 0.0,
+    correction: Correction = Correction(),  # noqa: B008 - it is frozen
     units: NDArray[np.int64] | None = None,
 ) -> MIResult:
     """Return the result that `objective` reads off the scores.
@@ -59,21 +73,25 @@ def result_from_scores(
         scores: Of held-out pairs.
         warnings: Of the sample.
         diagnostics: Of the training.
-        correction: Added to the estimate, in nats.
+        correction: Added to the estimate.
         units: (n,) rows of one unit count as one for the standard error.
     """
-    mi, n = float(objective.estimate(*scores.tensors())) + correction, len(scores.joint)
+    n = len(scores.joint)
+    mi = float(objective.estimate(*scores.tensors())) + correction.nats
+    noisy = scores
+    if correction.of_pairs is not None:
+        noisy = replace(scores, joint=scores.joint + correction.of_pairs)
     normaliser, normaliser_error = _normaliser(scores.product)
     return MIResult(
         mi=mi,
-        standard_error=standard_error(objective, scores, units),
+        standard_error=standard_error(objective, noisy, units),
         n=n,
         method=objective.name,
         pointwise=scores.joint - scores.joint.mean() + mi,
         warnings=(*warnings, *estimate_warnings(mi, n), *_saturated(objective, mi, scores)),
         diagnostics=replace(
             diagnostics,
-            correction=correction,
+            correction=correction.nats,
             held_out_loss=held_out_loss(objective, scores),
             normaliser=normaliser,
             normaliser_error=normaliser_error,

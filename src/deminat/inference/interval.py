@@ -5,19 +5,23 @@ Three things keep an estimate from the truth, and each leaves a trace:
 - sampling noise in the pairs that are scored: the standard error, or the scatter between folds if
   that is clearly larger;
 - sampling noise in the pairs that critics were trained on. Half the gap between training and
-  held-out scores is added to the estimate (see `crossfit`). This is an expansion to first order. It
-  may be off by as much as itself in both directions, and where much was lost, twice as much more is
-  lost for good;
+  held-out scores is added to the estimate (see `crossfit`). This is an expansion to first order,
+  which may be off by half as much below and as much above. Networks may have lost twice as much
+  more for good;
 - what no critic found. Nothing shows it. A baseline in closed form is nearly exact where it
   suffices, and then several kinds agree. Where one is ahead of all others, as much as its lead may
-  be missing, up to a tenth of the estimate. Of what only networks found, some 15% may be missing.
+  be missing, up to some share of the estimate. Of what only networks found, some 15% may be
+  missing.
+
+Of single columns, neighbours tell what critics missed (see `neighbours`). Then the last two are
+known up to the error of the neighbours.
 
 Where the interval reaches down to 0 it ends no lower than what n pairs may hide: a correlation is
 detected at the 5% level in 95 of 100 samples only if $n \rho^2 \ge (1.96 + 1.64)^2 = 13$, which are
 $6.5 / n$ nats.
 
 The first is two-sided, the last one-sided: critics that are evaluated on new pairs find too little,
-not too much. The three are added up, not their squares, since biases do not cancel. The interval
+not too much. They are added up, not their squares, since biases do not cancel. The interval
 never ends below the lower bound. The factors were chosen on samples of benchmark tasks that report
 nothing. `deminat bench trust` measures how often the interval covers the truth, by family, for
 5,000 pairs and more, 20 columns a side and 3 nats at most: the validated range. Outside of it a
@@ -38,10 +42,11 @@ from ..results import Caution, MIResult
 
 __all__ = ["interval", "range_warnings"]
 
-_LOST = 3.0  # corrections by which the truth may be higher
-_GAINED = 1.0  # ... and lower
+_ABOVE, _BELOW = 1.0, 0.5  # corrections by which the truth may be higher, and lower
+_LOST = 2.0  # ... higher still, if networks found all of it
 _UNFOUND = 0.15  # of what networks found
-_MOST_LEAD = 0.1  # of the estimate, that closed forms may have missed
+_MOST_LEAD = 0.06  # of the estimate, that closed forms may have missed
+_OF_NEIGHBOURS = 1.5  # standard errors that neighbours claim, by which they are off in few rows
 _HIDDEN = 6.5  # nats that pairs may hide, times their number
 _PAIRS, _COLUMNS, _NATS = 5_000, 20, 3.0  # the validated range
 
@@ -58,13 +63,23 @@ def interval(
         level: Probability of covering the truth.
     """
     noise = _sampling_noise(result.standard_error, fit.fold_means, level)
-    correction = abs(fit.optimism)
-    learnt = max(0.0, result.mi - max(0.0, float(np.mean(fit.baseline_means))))
-    low = result.mi - noise - _GAINED * correction
-    lead = min(float(np.mean(fit.leads)), _MOST_LEAD * max(0.0, result.mi))
-    high = result.mi + noise + _LOST * correction + _UNFOUND * learnt + lead
+    below, above = _biases(result.mi, fit, level)
+    low, high = result.mi - noise - below, result.mi + noise + above
     hidden = _HIDDEN / count if low <= 0 else 0.0
     return max(0.0, low), max(high, hidden, result.lower_bound or 0.0)
+
+
+def _biases(mi: float, fit: CrossFit, level: float) -> tuple[float, float]:
+    """Return by how much the truth may be below and above an estimate without sampling noise."""
+    if fit.neighbours is not None:
+        error = _OF_NEIGHBOURS * fit.neighbours.error * float(norm.ppf((1 + level) / 2))
+        return error / 2, error
+    correction = abs(fit.optimism)
+    learnt = max(0.0, mi - max(0.0, float(np.mean(fit.baseline_means))))
+    share = min(1.0, learnt / mi) if mi > 0 else 1.0
+    lead = min(float(np.mean(fit.leads)), _MOST_LEAD * max(0.0, mi))
+    above = (_ABOVE + _LOST * share) * correction + _UNFOUND * learnt + lead
+    return _BELOW * correction, above
 
 
 def _sampling_noise(error: float, fold_means: Sequence[float], level: float) -> float:

@@ -25,7 +25,15 @@ from torch import nn
 from .. import records
 from ..critics import composed
 from ..critics.baselines.experts import SAVED
-from ..critics.networks import ConvCritic, CriticFactory, MLPCritic, SeparableCritic, build_critic
+from ..critics.networks import (
+    CONV_CHANNELS,
+    ConvCritic,
+    CriticFactory,
+    MLPCritic,
+    SeparableConvCritic,
+    SeparableCritic,
+    build_critic,
+)
 from ..data import transforms
 from ..data.schema import Schema
 from ..errors import DataError, printable
@@ -55,7 +63,7 @@ _DIGITS = 32  # of an array's sha256 that are its name
 # Dataclasses, whose fields are all stored.
 _RECORDS: tuple[type[Any], ...] = (
     *(transforms.Identity, transforms.Indicators, transforms.Linear, transforms.Norms),
-    transforms.RankToNormal,
+    *(transforms.NoColumns, transforms.Projected, transforms.RankToNormal),
     *(transforms.Robust, transforms.SmoothRanks, transforms.Standardize, transforms.Views),
     *SAVED,
     *(Scales, Schema, FittedScorer, PooledScorer, ColumnNames, FoldEnsemble, FittedModel),
@@ -239,6 +247,21 @@ def _separable(weights: Weights) -> nn.Module:
         return _filled(SeparableCritic((x,), (y,), hidden, rank=outputs - 1), weights)
 
 
+def _separable_conv(weights: Weights) -> nn.Module:
+    shapes = [_encoder_shape(weights, side) for side in "uv"]
+    outputs = [w for name, w in weights.items() if name.startswith("v.")][-1]
+    with torch.device("meta"):
+        return _filled(SeparableConvCritic(shapes[0], shapes[1], rank=len(outputs) - 1), weights)
+
+
+def _encoder_shape(weights: Weights, side: str) -> tuple[int, ...]:
+    """Return a shape of rows that an encoder takes; of the shape of images nothing depends."""
+    if f"{side}.0.weight" not in weights:
+        return (weights[f"{side}.1.weight"].shape[1],)
+    pixels = weights[f"{side}.5.weight"].shape[1] // CONV_CHANNELS[1]
+    return weights[f"{side}.0.weight"].shape[1], 4 * pixels, 1
+
+
 def _conv(weights: Weights) -> nn.Module:
     channels, inputs = weights["convolution.weight"].shape[:2]
     features, hidden, _ = _sizes(weights, "layers")
@@ -261,6 +284,7 @@ def _flow_ratio(weights: Weights) -> nn.Module:
 _NETWORKS: dict[type[nn.Module], Callable[[Weights], nn.Module]] = {
     MLPCritic: _mlp,
     SeparableCritic: _separable,
+    SeparableConvCritic: _separable_conv,
     ConvCritic: _conv,
     FlowRatio: _flow_ratio,
 }

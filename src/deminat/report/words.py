@@ -133,6 +133,8 @@ class Words:
         d, run = self.answer.diagnostics, self.run
         dropped = f"; {run.dropped:,} pairs dropped for missing values" if run else ""
         half = "added: half the gap between training and held-out scores"
+        if d.neighbours is not None:
+            half += ", or what nearest neighbours tell beyond the scores"
         scale, folds = _SCALES.get(d.scaling or "", d.scaling or ""), len(d.fold_means or ())
         fitted = "; fitted to training rows only" if scale and folds else ""
         apart = "critics score only pairs they were not trained on"

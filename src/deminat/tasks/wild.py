@@ -22,11 +22,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from . import maps
+from . import circular, maps
 from .clusters import clusters, label_number
 from .composed import IMAGE_SIDE, embedding, exponential, padded, repeated, spot_images, t_copula
 from .edges import additive_uniform, checkerboard, ring, wave_band
 from .gaussian import gaussian, normal
+from .latent import answers, branches, gains
 from .maps import Array, Map
 from .mixed import mixed_tasks
 from .mixture import mixture
@@ -300,9 +301,51 @@ def _warped() -> dict[str, WildCase]:
     }
 
 
+def _circular() -> dict[str, WildCase]:
+    """Return angles, as they are and as neurons or pictures show them."""
+    turned, rates = partial(WildCase, "angles"), partial(WildCase, "tuning")
+    bars = partial(WildCase, "bars", form="images")
+    shown = partial(_image, x=circular.sine, y=circular.sine)
+    return {
+        "angles-1": turned(2_000, partial(circular.angles, 0.8)),
+        "angles-sharp": turned(5_000, partial(circular.angles, 2.5)),
+        "angles-sine": turned(5_000, partial(shown, partial(circular.angles, 1.5))),
+        "tuning-12": rates(5_000, partial(_tuned, 0.5, 12, 12)),
+        "tuning-40": rates(10_000, partial(_tuned, 2.0, 40, 40)),
+        "tuning-100-on-1": rates(5_000, partial(_tuned, 1.0, 100, 0)),
+        "bars-0.7": bars(5_000, partial(_bars, 0.7)),
+        "bars-1.5": bars(5_000, partial(_bars, 1.5)),
+    }
+
+
+def _tuned(mi: float, of_x: int, of_y: int) -> Task:
+    maps_of = (circular.tuned(count) if count else circular.sine for count in (of_x, of_y))
+    return _image(partial(circular.angles, mi), *maps_of)
+
+
+def _bars(mi: float) -> Task:
+    return _image(partial(circular.angles, mi), circular.bar, circular.bar)
+
+
+def _hidden_states() -> dict[str, WildCase]:
+    """Return answers and counts that share a hidden state, and lines that branch."""
+    items, counts_of = partial(WildCase, "answers"), partial(WildCase, "gains")
+    lines = partial(WildCase, "branches")
+    return {
+        "answers-3-5": items(5_000, partial(answers, 3, 5, 4, 1.0)),
+        "answers-8-10": items(10_000, partial(answers, 8, 10, 5, 0.8)),
+        "answers-2-4": items(2_000, partial(answers, 2, 4, 2, 1.0)),
+        "gains-3": counts_of(5_000, partial(gains, 3, 2.0, 1.0)),
+        "gains-20": counts_of(10_000, partial(gains, 20, 0.5, 2.0)),
+        "branches-2": lines(2_000, partial(branches, (-2.0, 2.0))),
+        "branches-3-x3": lines(10_000, partial(_copies, partial(branches, (-4.0, 0.0, 4.0)), 3)),
+        "branches-2-idle10": lines(10_000, partial(_idle, partial(branches, (-3.0, 3.0)), 10, 10)),
+    }
+
+
 @cache
 def wild_cases() -> dict[str, WildCase]:
     """Return all cases by name; no task is made yet."""
     parts = (_elliptical, _mixtures, _sizes, _interactions, _embeddings, _near_copies, _sharp)
-    more = (_few_values, _labels, _wide, _warped)
+    more = (_few_values, _labels, _wide, _warped, _circular, _hidden_states)
     return {name: case for part in (*parts, *more) for name, case in part().items()}

@@ -20,8 +20,11 @@ class EarlyStopping:
         held_out: Share of the training rows that is held out for it.
         every: Steps between two evaluations of the held-out loss.
         patience: Evaluations without an improvement after which training ends.
-        initial_patience: The same as long as there was none.
+        initial_patience: The same as long as nothing was learnt.
         min_delta: How much the held-out loss must fall to count as an improvement.
+        plateau: Times `min_delta`: how much it must fall so that something was learnt.
+        to_beat: A loss that is known already. Training ends after the trial if it is not below it.
+        trial: Evaluations of the trial.
     """
 
     held_out: float = 1 / 6
@@ -29,10 +32,15 @@ class EarlyStopping:
     patience: int = 6
     initial_patience: int = 6
     min_delta: float = 2e-4
+    plateau: float = 1.0
+    to_beat: float = math.inf
+    trial: int = 12
 
     def is_over(self, losses: Sequence[float], stale: int) -> bool:
         """Tell whether to stop, from the loss at each evaluation and those since the last best."""
-        learns_nothing = min(losses) >= losses[0] - self.min_delta
+        learns_nothing = min(losses) >= losses[0] - self.plateau * self.min_delta
+        if len(losses) > self.trial and min(losses) > self.to_beat and not learns_nothing:
+            return True
         return stale >= (self.initial_patience if learns_nothing else self.patience)
 
 

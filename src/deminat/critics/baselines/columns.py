@@ -7,7 +7,7 @@ Hermite polynomials of the ranks; only clear ones are used.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -24,7 +24,9 @@ __all__ = ["ColumnPairs", "column_correlations"]
 Part = Table | GaussianCopula
 
 _FEW = 50  # pairs that may have tables; of more, tables would take minutes
-_MARGIN = 1.0  # standard errors above the largest correlation expected of independent columns
+# Standard errors above the largest correlation expected of independent columns. Below it, false
+# pairs are rare among those that are left, and many weak ones may add up to much.
+_CLEAR, _LIKELY = 1.0, -1.0
 
 
 @dataclass(frozen=True)
@@ -48,21 +50,34 @@ class ColumnPairs:
     def candidates(
         cls, x: Array, y: Array, x_held: Array, y_held: Array
     ) -> "Iterator[ColumnPairs]":
-        """Yield a sum of copulas, and one with tables where held-out rows clearly like them."""
+        """Yield a sum of copulas, and one with tables where held-out rows clearly like them.
+
+        Where pairs are many there is a sum with less clear ones, too.
+        """
         crossed, edge = column_correlations(x, y)
-        pairs = [(int(i), int(j)) for i, j in zip(*linear_sum_assignment(-crossed), strict=True)]
-        pairs = [(i, j) for i, j in pairs if crossed[i, j] > edge]
-        if len(pairs) < 2:
+        matched = zip(*linear_sum_assignment(-crossed), strict=True)
+        pairs = [(int(i), int(j)) for i, j in matched if crossed[i, j] > _edge(x, y, _LIKELY)]
+        clear = [(i, j) for i, j in pairs if crossed[i, j] > edge]
+        if len(clear) < 2:
             return
-        columns = tuple(i for i, _ in pairs), tuple(j for _, j in pairs)
-        sides = [(x[:, [i]], y[:, [j]], x_held[:, [i]], y_held[:, [j]]) for i, j in pairs]
-        copulas = tuple(GaussianCopula.fit(*side[:2]) for side in sides)
-        yield cls(*columns, copulas)
-        if len(pairs) > _FEW:
+        first = cls._of_copulas(x, y, clear)
+        yield first
+        if len(clear) > _FEW:
+            if len(pairs) > len(clear):
+                yield cls._of_copulas(x, y, pairs)
             return
-        better = tuple(_better(copula, *side) for copula, side in zip(copulas, sides, strict=True))
+        sides = [(x[:, [i]], y[:, [j]], x_held[:, [i]], y_held[:, [j]]) for i, j in clear]
+        better = tuple(
+            _better(copula, *side) for copula, side in zip(first.parts, sides, strict=True)
+        )
         if any(isinstance(part, Table) for part in better):
-            yield cls(*columns, better)
+            yield replace(first, parts=better)
+
+    @classmethod
+    def _of_copulas(cls, x: Array, y: Array, pairs: Sequence[tuple[int, int]]) -> Self:
+        """Return the sum over pairs of columns, each of which has a Gaussian copula."""
+        parts = tuple(GaussianCopula.fit(x[:, [i]], y[:, [j]]) for i, j in pairs)
+        return cls(tuple(i for i, _ in pairs), tuple(j for _, j in pairs), parts)
 
     def refit(self, x: Array, y: Array) -> Self:
         """Return the sum over the same columns for other pairs."""
@@ -87,7 +102,13 @@ class ColumnPairs:
         return np.hstack([part.right(y[:, [j]]) for j, part in each])
 
 
-def _better(copula: GaussianCopula, x: Array, y: Array, x_held: Array, y_held: Array) -> Part:
+def _edge(x: Array, y: Array, margin: float) -> float:
+    """Return the largest correlation expected of independent columns, and some standard errors."""
+    count = 9 * x.shape[1] * y.shape[1]
+    return (math.sqrt(2 * math.log(count)) + margin) / math.sqrt(len(x))
+
+
+def _better(copula: Part, x: Array, y: Array, x_held: Array, y_held: Array) -> Part:
     """Return the best table of two columns, if held-out rows clearly like it, or the copula.
 
     A few tables tell whether more are worth their time.
@@ -115,8 +136,7 @@ def column_correlations(x: Array, y: Array) -> tuple[Array, float]:
     """
     n, (dx, dy) = len(x), (x.shape[1], y.shape[1])
     crossed = np.abs(_polynomials(x).T @ _polynomials(y)) / n
-    edge = (math.sqrt(2 * math.log(9 * dx * dy)) + _MARGIN) / math.sqrt(n)
-    return crossed.reshape(3, dx, 3, dy).max(axis=(0, 2)), edge
+    return crossed.reshape(3, dx, 3, dy).max(axis=(0, 2)), _edge(x, y, _CLEAR)
 
 
 def _polynomials(a: Array) -> Array:

@@ -67,7 +67,8 @@ class GaussianCopula:
         cls, x: Array, y: Array, frames: Frames = _AS_GIVEN, scale: type[Transform] = RankToNormal
     ) -> Sequence[Self]:
         """Return the copula of pairs x (n, dx), y (n, dy) without and with shrinkage."""
-        return [cls.fit(x, y, shrink=s, frames=frames, scale=scale) for s in (False, True)]
+        choices = (False, True) if max(x.shape[1], y.shape[1]) > 1 else (False,)
+        return [cls.fit(x, y, shrink=s, frames=frames, scale=scale) for s in choices]
 
     @classmethod
     def choose(
@@ -134,6 +135,7 @@ class GaussianCopula:
 
 def _whitener(a: Array, shrink: bool) -> Array:
     """Return the symmetric matrix (d, d) that makes the covariance of a (n, d) the identity."""
+    shrink = shrink and a.shape[1] > 1  # one variance has nothing to shrink towards
     covariance = OAS(assume_centered=True).fit(a).covariance_ if shrink else a.T @ a / len(a)
     values, vectors = np.linalg.eigh(covariance)
     inverse = np.where(values > _SINGULAR * values.max(), 1 / np.sqrt(np.abs(values) + 1e-300), 0)

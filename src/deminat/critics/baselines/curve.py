@@ -57,13 +57,15 @@ class Curve:
             return cls(knots[:1], np.array([y.mean()]))
         place = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
         share = (x - knots[place]) / (knots[place + 1] - knots[place])
-        hats = np.zeros((len(x), len(knots)))
-        rows = np.arange(len(x))
-        hats[rows, place], hats[rows, place + 1] = 1 - share, share
         bends = np.diff(np.eye(len(knots)), 2, axis=0) * math.sqrt(_SMOOTH * len(x) / len(knots))
-        target = np.concatenate([y, np.zeros(len(bends))])
-        values = np.linalg.lstsq(np.vstack([hats, bends]), target, rcond=None)[0]
-        return cls(knots, values)
+        # Each row has two hats above 0, those of its neighbouring knots: normal equations are sums.
+        squares, k = bends.T @ bends, len(knots)
+        hats = (place, 1 - share), (place + 1, share)
+        for i, of_i in hats:
+            for j, of_j in hats:
+                np.add.at(squares, (i, j), of_i * of_j)
+        target = sum(np.bincount(i, of_i * y, k) for i, of_i in hats)
+        return cls(knots, np.asarray(np.linalg.lstsq(squares, target, rcond=None)[0]))
 
     def __call__(self, x: Array) -> Array:
         """Return the values (m,) at x (m,)."""

@@ -16,6 +16,7 @@ from .classes import ClassNormals
 from .columns import ColumnPairs
 from .copula import GaussianCopula
 from .curve import Curve, NoiseAround
+from .hidden import HiddenClasses
 from .ica import independent_frames
 from .mixture import Mixture, View, mixture_on, views
 from .table import Cells, Table
@@ -25,11 +26,16 @@ __all__ = ["EXPERTS", "SAVED", "Expert", "closed_form_experts", "is_continuous"]
 Expert = Callable[[Sample, Sample], Iterable[Baseline]]
 
 _SIZES = 3, 8, 16, 32, 64  # components of mixtures
-_COLUMNS = 40  # of both sides, beyond which covariances of several components have too many entries
+_FINER = 2, 3, 4, 6, 8, 12, 16, 24, 32  # ... of many columns, where each one too many costs much
+_COLUMNS = 60  # of both sides, beyond which covariances of several components have too many entries
+_NOT_FEW = 8  # columns of both sides up to which mixtures do as well as hidden classes
+_MANY = 400  # columns of both sides up to which classes cost little
 _SHARE = 0.3  # parameters of a mixture, at most, as a share of the values of all rows
 _BETTER = 0.004  # nats by which a larger mixture must be better, or no more are fitted
 _WORSE = 0.02  # ... in two columns, where they cost little, only if it is so much worse
-_LEAST = 300  # rows for a mixture
+_BEHIND = 0.9  # share of what a copula knows that a mixture of many columns must know
+_LEAST = 100  # rows for a mixture or hidden classes
+_LEAST_TURNED = 300  # ... for independent components
 _FREQUENT = 0.05  # share of the rows that makes a value frequent
 _WIDEST = 100  # columns of both sides up to which pairs of columns are added up
 
@@ -47,20 +53,24 @@ def is_continuous(sample: Sample) -> bool:
 
 def _copulas(fitted: Sample, held: Sample) -> Iterator[Baseline]:
     yield from GaussianCopula.candidates(fitted.x, fitted.y)
-    if len(fitted) >= _LEAST and is_continuous(fitted):
+    if len(fitted) >= _LEAST_TURNED and is_continuous(fitted):
         frames = independent_frames(fitted.x, fitted.y)
         if frames is not None:
             yield from GaussianCopula.candidates(fitted.x, fitted.y, frames)
 
 
 def _mixtures(fitted: Sample, held: Sample) -> Iterator[Baseline]:
-    """Yield mixtures of ever more components, in each view, while held-out scores rise."""
+    """Yield mixtures of ever more components, in each view, while held-out scores rise.
+
+    Of many columns they take long, and are given up if the first knows far less than a copula.
+    """
     columns = _columns(fitted)
     if len(fitted) < _LEAST or columns > _COLUMNS or not is_continuous(fitted):
         return
+    known = _copula_score(fitted, held) if columns > _NOT_FEW else 0.0
     for view in views(fitted.x, fitted.y, None):
         best = -np.inf
-        for size in _SIZES:
+        for size in _SIZES if columns <= _NOT_FEW else _FINER:
             if size * (columns + 3) / 2 > _SHARE * len(fitted):
                 break
             found = mixture_on(view, fitted.x, fitted.y, size)
@@ -68,6 +78,8 @@ def _mixtures(fitted: Sample, held: Sample) -> Iterator[Baseline]:
                 continue
             yield found
             score = _held_mean(found, held)
+            if score < _BEHIND * known:
+                return
             if score < best + _BETTER and (columns > 2 or score < best - _WORSE):
                 break
             best = max(best, score)
@@ -77,9 +89,22 @@ def _columns(sample: Sample) -> int:
     return int(sample.x.shape[1] + sample.y.shape[1])
 
 
+def _copula_score(fitted: Sample, held: Sample) -> float:
+    """Return the mean held-out score of a copula, in nats."""
+    copula = GaussianCopula.fit(fitted.x, fitted.y)
+    return float(log_ratio(copula.left(held.x), copula.right(held.y)).mean())
+
+
 def _held_mean(mixture: Mixture, held: Sample) -> float:
     left, right = mixture.left(held.x), mixture.right(held.y)
     return float(log_ratio(left, right, mixture.components).mean())
+
+
+def _hidden(fitted: Sample, held: Sample) -> Iterator[Baseline]:
+    several = _NOT_FEW < _columns(fitted) <= _MANY
+    if several and len(fitted) >= _LEAST and is_continuous(fitted):
+        known = _copula_score(fitted, held)
+        yield from HiddenClasses.candidates(fitted.x, fitted.y, held.x, held.y, known)
 
 
 def _tables(fitted: Sample, held: Sample) -> Iterator[Baseline]:
@@ -114,6 +139,7 @@ def _pairs(fitted: Sample, held: Sample) -> Iterator[Baseline]:
 EXPERTS: dict[str, Expert] = {
     "copula": _copulas,
     "mixture": _mixtures,
+    "hidden": _hidden,
     "table": _tables,
     "curve": _curves,
     "columns": _pairs,
@@ -124,5 +150,5 @@ EXPERTS: dict[str, Expert] = {
 # Dataclasses of which closed forms consist.
 SAVED: tuple[type[Any], ...] = (
     *(Additive, Cells, ClassNormals, ColumnBasis, ColumnPairs, Curve, Frames, GaussianCopula),
-    *(Mixture, NoiseAround, Table, View),
+    *(HiddenClasses, Mixture, NoiseAround, Table, View),
 )

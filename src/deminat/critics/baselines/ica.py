@@ -26,6 +26,7 @@ from .base import Frames
 
 __all__ = ["independent_frames"]
 
+_WIDEST = 100  # columns of a side; of more, too few rows tell the components
 _FEW = 4_000  # rows for FastICA, and to compare two frames
 _MANY = 16_000  # rows for Newton steps
 _STEPS = 10
@@ -37,9 +38,10 @@ _LEAST_CURVATURE = 0.1
 def independent_frames(x: Array, y: Array) -> Frames | None:
     """Return frames in which the columns of each side are independent components.
 
-    It is None if both sides have one column, or if columns are collinear.
+    It is None if both sides have one column, if one has very many, or if columns are collinear.
     """
-    if max(x.shape[1], y.shape[1]) == 1 or _is_collinear(x) or _is_collinear(y):
+    widest = max(x.shape[1], y.shape[1])
+    if widest == 1 or widest > _WIDEST or _is_collinear(x) or _is_collinear(y):
         return None
     x_frame, y_frame = (_independent(a[:_MANY]) for a in (x, y))
     return Frames(x_frame, y_frame, " of independent components")

@@ -31,6 +31,7 @@ _FEW = 4_000  # rows to compare views by
 _STEPS = 60  # of expectation maximisation, at most
 _MORE_STEPS = 5  # ... of a mixture that was fitted to most of the rows
 _TOLERANCE = 1e-3  # nats of likelihood by which a step must be better
+_OF_COLUMN = 3e-4  # ... for each column, if that is more
 _AT_ONCE = 4_096  # rows whose densities are found together: bounds the memory
 _FLOOR = 1e-8  # added to the variances of components
 _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
@@ -243,9 +244,10 @@ def _nearest(rows: Array, components: int) -> Array:
 def _maximised(moments: _Moments, shares: Array, steps: int = _STEPS) -> tuple[Array, Array, Array]:
     """Return weights, means and covariances after steps from given shares (n, k)."""
     found, before = moments.components(shares), -np.inf
+    least = max(_TOLERANCE, _OF_COLUMN * moments.d)
     for _ in range(steps):
         shares, likelihood = moments.shares(*found)
-        if not likelihood > before + _TOLERANCE:
+        if not likelihood > before + least:
             break
         found, before = moments.components(shares), likelihood
     return found

@@ -14,7 +14,8 @@ it is normalised by construction.
 
 Cells may also be merged. Two neighbours along a column are one cell unless their rows clearly
 differ, $2n$ times the information that the border tells is above $\log n$ for each degree of
-freedom. So borders come to lie where the density jumps. Edges, ridges, atoms and rounded values,
+freedom. Each border then moves to the row where the likelihood is highest. So borders come to lie
+where the density jumps. Edges, ridges, atoms and rounded values,
 which no smooth critic has, are no difficulty here. Two columns at most: cells of more columns would
 be nearly empty.
 """
@@ -39,9 +40,11 @@ _REPEATED = 2  # rows for each cell, at least, on average
 # Cells of a column, and the width of the smoothing in cells.
 _ALL = (8, 0.0), (16, 0.0), (32, 0.0), (64, 0.0), (128, 0.7), (128, 1.5), (128, 3.0), (128, 6.0)
 _SOME = (16, 0.0), (64, 1.5), (64, 3.0)
+_FULL = 20  # rows for each pair of values, so that exact cells suffice
 _FREQUENT = 0.04  # share of the rows that makes a value frequent
 _START = 256  # cells of a column before neighbours are merged
 _COARSE = 16  # cells of the other column when the first is merged
+_PRIOR = 0.5  # rows that are added to each cell when borders are moved
 _ROUNDS = 3  # of merging, each column in turn
 _SHRINK = 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0  # rows that are added, times n
 _SCALINGS = 20  # of rows and columns, back to the margins
@@ -102,6 +105,30 @@ class Cells:
                     losses[j] = own[j] + own[j + 1] - both_rows
         place = np.searchsorted(first, np.arange(self.count), side="right") - 1
         return replace(self, cells=place[self.cells], count=len(first))
+
+    def refined(self, a: Array, others: NDArray[np.int64]) -> Self:
+        """Return the cells of a column a (n, 1) with each border where rows like it best.
+
+        Args:
+            a: The column.
+            others: (n,) cells of the other side.
+        """
+        order = np.argsort(a[:, 0], kind="stable")
+        values, others, own = a[order, 0], others[order], self(a[order])
+        shares = np.zeros((self.count, int(others.max()) + 1))
+        np.add.at(shares, (own, others), 1.0)
+        logs = np.log(shares + _PRIOR) - np.log((shares + _PRIOR).sum(axis=1, keepdims=True))
+        borders = np.searchsorted(own, np.arange(self.count + 1))
+        starts = [self.values[0, 0]]
+        for k in range(1, self.count):
+            reach = 2 * len(a) // _START
+            first = max(borders[k] - reach, (borders[k - 1] + borders[k]) // 2)
+            last = min(borders[k] + reach, (borders[k] + borders[k + 1]) // 2)
+            gains = logs[k - 1, others[first:last]] - logs[k, others[first:last]]
+            place = first + int(np.argmax(np.concatenate([[0.0], np.cumsum(gains)])))
+            starts.append(values[place])
+        cells = np.searchsorted(np.array(starts), self.values[:, 0], side="right") - 1
+        return replace(self, cells=cells)
 
     def __call__(self, a: Array) -> NDArray[np.int64]:
         """Return the cell (m,) of rows a (m, d); `count` for a row that has none."""
@@ -170,7 +197,9 @@ class Table:
             labels: Whether distinct rows of each side may have a cell each.
             few: Whether to yield less of them, in a fifth of the time.
         """
-        choices = [*_choices(x, y, labels, _SOME if few else _ALL), *([] if few else _merged(x, y))]
+        choices = [*_choices(x, y, labels, _SOME if few else _ALL)]
+        if not few and len(choices) > 1:
+            choices += _merged(x, y)
         for x_cells, y_cells, width in choices:
             counts = _counts(x_cells, y_cells, x, y, width)
             tables = [cls(x_cells, y_cells, _ratios(counts, s), width, s) for s in _SHRINK]
@@ -212,13 +241,16 @@ def _choices(
 ) -> Iterator[tuple[Cells, Cells, float]]:
     """Yield cells of both sides, and the width of the smoothing.
 
-    A column of few values has cells of both kinds: labels have no order, counts have one.
+    A column of few values has cells of both kinds: labels have no order, counts have one. Where
+    each pair of values is seen often, there is nothing to smooth.
     """
     exact_x, exact_y = (
         Cells.of_values(a) if may else None for a, may in zip((x, y), labels, strict=True)
     )
     if exact_x is not None and exact_y is not None:
         yield exact_x, exact_y, 0.0
+        if exact_x.count * exact_y.count * _FULL <= len(x):
+            return
     for size, width in sizes:
         ranked_x, ranked_y = Cells.of_ranks(x, size), Cells.of_ranks(y, size)
         for of_x, of_y in ((ranked_x, ranked_y), (exact_x, ranked_y), (ranked_x, exact_y)):
@@ -237,7 +269,8 @@ def _merged(x: Array, y: Array) -> Iterator[tuple[Cells, Cells, float]]:
         x_cells = fine[0].joined(_counts(fine[0], other, x, y, 0.0))
         other = fine[1].joined(_counts(x_cells, fine[1], x, y, 0.0).T)
     if x_cells.count > 1 and other.count > 1:
-        yield x_cells, other, 0.0
+        x_cells = x_cells.refined(x, other(y))
+        yield x_cells, other.refined(y, x_cells(x)), 0.0
 
 
 def _counts(x_cells: Cells, y_cells: Cells, x: Array, y: Array, width: float) -> Array:

@@ -19,7 +19,7 @@ from torch import nn
 
 from ...critics.composed import BaselineCritic
 from ...critics.features import Features, Inputs, as_features, select_rows
-from ...critics.networks import MLPCritic, SeparableCritic
+from ...critics.networks import MLPCritic, SeparableConvCritic, SeparableCritic
 from ...critics.scoring import batch_scores
 from ...data.pairs import Batch
 from ...objectives import Objective
@@ -57,10 +57,20 @@ def batch_loss(
 
 
 def conditional_loss(
-    critic: SeparableCritic, x: Features, y: Features
+    critic: SeparableCritic | SeparableConvCritic, x: Features, y: Features
 ) -> Callable[[Batch], Descent]:
     """Return minus the conditional likelihood of batches, each row with all others as partners."""
-    return _Table(critic, x, y, conditional_slopes)
+    if _is_separable_as_built(critic):
+        return _Table(critic, x, y, conditional_slopes)
+    whole = BaselineCritic(critic)
+
+    def of_batch(batch: Batch) -> Descent:
+        left, right = whole.left(x[batch.joint]), whole.right(y[batch.joint])
+        table = left @ right.T
+        own = table.diagonal()
+        return (table.logsumexp(dim=0) + table.logsumexp(dim=1) - 2 * own).mean() / 2
+
+    return of_batch
 
 
 def _is_mlp_as_built(critic: object) -> TypeGuard[MLPCritic]:
