@@ -11,6 +11,7 @@ from deminat import DEMI, ConvCritic, Estimator, MLPCritic, SeparableCritic, Sta
 from deminat.critics import scoring as room
 from deminat.critics.composed import BaselineCritic, ColumnCritic, StagedCritic, SumCritic
 from deminat.critics.features import Features
+from deminat.critics.networks import SeparableConvCritic
 from deminat.critics.scoring import batch_scores, is_separable, joint_scores, product_scores
 from deminat.data.pairs import Batch, partners
 from deminat.tasks import gaussian
@@ -53,6 +54,8 @@ X, Y = normal(N, *X_SHAPE), normal(N, *Y_SHAPE, seed=1)
         (partial(ConvCritic, hidden=8), (1, 4, 4), (1, 4, 4)),
         (partial(ConvCritic, hidden=8), (1, 7, 5), (3, 7, 5)),
         (partial(ConvCritic, hidden=8), (2, 1, 1), (1, 1, 1)),
+        (SeparableConvCritic, (1, 7, 5), (3, 4, 9)),
+        (SeparableConvCritic, (2, 1, 1), (3,)),
     ],
 )
 @pytest.mark.parametrize("n", [0, 1, 5])
@@ -67,6 +70,15 @@ def test_scores_are_one_a_pair(critic, x_shape, y_shape, n):
 def test_convolutions_need_images_of_one_size(shapes):
     with pytest.raises(ValueError, match=r"equal height and width.*MLPCritic"):
         ConvCritic(*shapes)
+
+
+def test_a_separable_critic_of_images_is_an_inner_product_and_starts_at_zero():
+    critic = SeparableConvCritic((1, 6, 6), (2, 4, 4), rank=3)
+    x, y = normal(N, 1, 6, 6), normal(N, 2, 4, 4, seed=1)
+    assert torch.equal(critic(x.float(), y.float()), torch.zeros(N))
+    stirred(critic)
+    table = critic.left(x) @ critic.right(y).T
+    torch.testing.assert_close(critic(x, y), table.diagonal())
 
 
 def test_a_separable_critic_is_an_inner_product():

@@ -15,6 +15,7 @@ from torch import nn
 from common import QUICK_ESTIMATORS
 from deminat import ConvCritic, DataError, Estimator, MLPCritic, SeparableCritic, Standardize
 from deminat.critics.baselines import Additive, GaussianCopula
+from deminat.critics.baselines.hidden import HiddenClasses
 from deminat.critics.baselines.mixture import Mixture, views
 from deminat.critics.composed import (
     BaselineCritic,
@@ -24,9 +25,17 @@ from deminat.critics.composed import (
     SumCritic,
 )
 from deminat.critics.features import Features
-from deminat.critics.networks import build_critic
+from deminat.critics.networks import SeparableConvCritic, build_critic
 from deminat.data.sample import as_sample
-from deminat.data.transforms import Identity, RankToNormal, Robust, SmoothRanks, Views
+from deminat.data.transforms import (
+    Identity,
+    NoColumns,
+    Projected,
+    RankToNormal,
+    Robust,
+    SmoothRanks,
+    Views,
+)
 from deminat.estimators.flows import FlowRatio
 from deminat.persistence.serialise import check_packable, pack, plan_of, unpack
 from deminat.records import CalibrationBin, Diagnostics, Stage
@@ -112,6 +121,8 @@ def random_rows(shape):
         (SeparableCritic((3,), (2,)), (3,), (2,)),
         (SeparableCritic((9,), (1,), hidden=(8,), rank=3), (9,), (1,)),
         (ConvCritic((1, 7, 5), (2, 7, 5), channels=4, hidden=8), (1, 7, 5), (2, 7, 5)),
+        (SeparableConvCritic((1, 7, 5), (2, 9, 4), rank=3), (1, 7, 5), (2, 9, 4)),
+        (SeparableConvCritic((3, 8, 8), (5,)), (3, 8, 8), (5,)),
         (FlowRatio(1, 1, blocks=2, hidden=(8,)), (1,), (1,)),
         (FlowRatio(3, 2, blocks=3, hidden=(8, 6)), (3,), (2,)),
         (BaselineCritic(SeparableCritic((2,), (2,))), ((2,), (1,)), ((2,), (1,))),
@@ -145,7 +156,10 @@ def test_networks_come_back(network, x_shape, y_shape):
     assert torch.equal(again(x, y), network(x, y))
 
 
-@pytest.mark.parametrize("kind", [Identity, Standardize, Robust, RankToNormal, SmoothRanks, Views])
+@pytest.mark.parametrize(
+    "kind",
+    [Identity, NoColumns, Projected, Standardize, Robust, RankToNormal, SmoothRanks, Views],
+)
 def test_maps_come_back(kind):
     fitted = kind.fit(X)
     assert np.array_equal(unpack(pack(fitted))(Y), fitted(Y))
@@ -163,6 +177,7 @@ def test_maps_of_images_come_back():
         GaussianCopula.fit(X, Y),
         Additive.fit(np.round(X), np.round(Y)),
         GaussianCopula.fit(X, Y, scale=Standardize),
+        HiddenClasses.fit(X, Y, 3),
         *(Mixture.fit(X, Y, view, 2) for view in views(X, Y, None)),
     ],
     ids=lambda s: s.name,

@@ -18,14 +18,20 @@ from deminat.critics.baselines.table import Cells, Table
 from deminat.data.sample import as_sample
 from deminat.data.splits import hold_out
 from deminat.data.transforms import Views
-from deminat.estimators.contrastive import Networks, related_columns
+from deminat.estimators.contrastive import (
+    Networks,
+    canonical_scales,
+    related_columns,
+    used_columns,
+)
 from deminat.estimators.fitted import PooledScorer
 from deminat.estimators.judging import Judgement, JudgingRows, admitted, pool_weights
 from deminat.estimators.normaliser import LogNormalisers, log_normalisers
 from deminat.estimators.pooled import Pool, _Refits, _scorer
-from deminat.estimators.scaling import Scales
+from deminat.estimators.scaling import Scales, remembered_features
 from deminat.persistence.serialise import pack, unpack
 from deminat.tasks import additive_uniform, correlated_student, gaussian, spiral
+from deminat.tasks.composed import embedding, spot_images
 
 RNG = np.random.default_rng
 
@@ -445,3 +451,52 @@ def test_neither_estimate_nor_interval_exceeds_the_entropy_of_a_label(preset):
     assert 1.0 < result.mi <= most + 1e-12
     assert result.interval[1] <= most + 1e-12
     assert result.pointwise.mean() == pytest.approx(result.mi)
+
+
+# Images, and canonical variables of many columns
+
+
+def test_images_are_seen_through_convolutions():
+    x, y = (rows.reshape(-1, 1, 16, 16) for rows in spot_images(1.0).sample(1_200, seed=0))
+    result = deminat.estimate(x, y, folds=2)
+    assert result.mi > 0.6
+    assert "network" in result.recipe
+    again = result.log_ratio(x[:50], y[:50])
+    assert again.shape == (50,)
+
+
+def test_canonical_variables_of_many_columns_show_what_few_hidden_ones_say():
+    task = embedding(2, 1.5, 60, "wave")
+    fitted, held = hold_out(as_sample(*task.sample(3_000, seed=0)), 1 / 6, 0)
+    scales = canonical_scales(fitted)
+    x, _ = scales(held)
+    assert x.seen.shape[1] == 2 * scales.x_map.directions.shape[1] + 3 <= 51
+    found = Networks().first(scales, None, fitted, held, seed=0)
+    judged = JudgingRows.of(fitted, held).judge(found.scorer(fitted))
+    assert judged.is_normalised
+    assert judged.score > 1.1
+    narrow = as_sample(fitted.x[:, :5], fitted.y[:, :5])
+    assert canonical_scales(narrow) is None
+
+
+def test_a_network_sees_the_columns_that_another_one_uses():
+    rng = RNG(0)
+    x, y = rng.normal(size=(4_000, 8)), np.abs(rng.normal(size=(4_000, 1)))
+    y *= np.sign(x[:, [2]] * x[:, [5]])  # neither column alone says anything
+    fitted, held = hold_out(as_sample(x, y), 1 / 6, 0)
+    first = Networks().first(Scales.fit(Views, fitted), None, fitted, held, seed=0)
+    used = used_columns(first, fitted, held)
+    assert used.stage.columns == (2, 1)
+    (seen,) = np.nonzero(np.isin(np.arange(8), used.x[used.x < 8]))
+    assert seen.tolist() == [2, 5]
+
+
+def test_features_are_found_once_while_they_are_remembered():
+    sample = as_sample(*gaussian(2, 1.0).sample(100, seed=0))
+    scales = Scales.fit(Views, sample)
+    with remembered_features():
+        first = scales(sample)
+        assert scales(sample)[0] is first[0]
+        assert scales(sample.take(np.arange(50)))[0] is not first[0]
+    assert scales(sample)[0] is not first[0]
+    assert (scales(sample)[0].seen == first[0].seen).all()

@@ -267,6 +267,8 @@ def misses(name, *rows):
         ({"estimate": None}, ["refused"]),
         ({"estimate": 9.0, "preset": "quick"}, []),
         ({"low": None, "high": None}, []),
+        ({"warnings": "unvalidated normaliser"}, ["false alarms"]),
+        ({"warnings": "normaliser", "estimate": 2.2}, ["choose", "worst cell", "overshoot"]),
     ],
 )
 def test_wild_misses_what_it_should(changed, missed):

@@ -82,6 +82,7 @@ _PRESETS = ("auto", "quick")  # the first is judged, others are shown beside it
 _MEAN, _WORST = 0.02, 0.08  # error by max(1, truth): mean over rows, and of the worst cell
 _COVERED, _LEAST_ROWS = 0.90, 1_000  # share of intervals that hold the truth, from this n on
 _WIDTH, _CPU = 2.5, 6.0  # widths of the oracle's interval, seconds; medians
+_GOOD, _ALARMS = 0.05, 0.02  # share, or nats, off a perfect critic; share of false alarms
 _KSG_COLUMNS, _KSG_ROWS = 10, 10_000
 
 
@@ -201,7 +202,7 @@ def _judge(rows: Sequence[Row]) -> list[str]:
         halves["both halves"] = estimated
     lines += [_mean_error(half, own) for half, own in halves.items()]
     lines += [_worst(estimated), _overshoot(estimated), *_coverage(estimated)]
-    return [*lines, *_width(estimated), median_cpu(estimated)]
+    return [*lines, *_width(estimated), *_false_alarms(estimated), median_cpu(estimated)]
 
 
 def refusals(rows: Sequence[Row]) -> str:
@@ -289,6 +290,21 @@ def _width(rows: Sequence[Row]) -> list[str]:
     return [
         f"{mark(median <= _WIDTH)} width: in the median intervals have {median:.2f} times the "
         f"width of the oracle's (at most {_WIDTH:g}), {len(ratios)} rows"
+    ]
+
+
+def _false_alarms(rows: Sequence[Row]) -> list[str]:
+    """Return a line on warnings about the normaliser of critics that are good."""
+    good = [r for r in rows if abs(r["estimate"] - r["oracle"]) <= max(_GOOD * r["truth"], _GOOD)]
+    if not good:
+        return []
+    alarmed = [r["task"] for r in good if "normaliser" in (r.get("warnings") or "").split()]
+    share = len(alarmed) / len(good)
+    names = f", in {', '.join(dict.fromkeys(alarmed))}" if alarmed else ""
+    return [
+        f"{mark(share <= _ALARMS)} false alarms: {share:.1%} of estimates within {_GOOD:.0%} or "
+        f"{_GOOD} nats of the oracle have the warning `normaliser` (at most {_ALARMS:.0%}), "
+        f"{len(good)} rows{names}"
     ]
 
 
