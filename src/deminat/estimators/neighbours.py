@@ -44,8 +44,6 @@ _ROUGHEST = 0.01  # nats of the gap between T and f that are believed; twice as 
 _CONTINUOUS = 0.9  # share of the rows that have a value of their own
 _LEAST = 2_000  # rows: of fewer, squares are too large
 _LOWEST = -100.0  # nats of a pair that cannot be
-_CONTINUOUS = 0.9  # share of the rows that have a value of their own
-_NOISIEST = 0.01  # nats of standard error above which rows are too few
 _DOUBT = 0.5  # squared standard errors of what neighbours add that are taken for noise
 
 
