@@ -12,6 +12,7 @@ from deminat.critics.baselines.base import Frames, log_ratio
 from deminat.critics.baselines.classes import ClassNormals
 from deminat.critics.baselines.columns import ColumnPairs
 from deminat.critics.baselines.curve import NoiseAround
+from deminat.critics.baselines.elliptical import Elliptical, StudentRanks
 from deminat.critics.baselines.experts import EXPERTS
 from deminat.critics.baselines.hidden import HiddenClasses
 from deminat.critics.baselines.table import Cells, Table
@@ -27,11 +28,12 @@ from deminat.estimators.contrastive import (
 from deminat.estimators.fitted import PooledScorer
 from deminat.estimators.judging import Judgement, JudgingRows, admitted, pool_weights
 from deminat.estimators.normaliser import LogNormalisers, log_normalisers
-from deminat.estimators.pooled import Pool, _Refits, _scorer
+from deminat.estimators.pooled import Pool, _may_need_network, _Refits, _scorer
 from deminat.estimators.scaling import Scales, remembered_features
 from deminat.persistence.serialise import pack, unpack
 from deminat.tasks import additive_uniform, correlated_student, gaussian, spiral
-from deminat.tasks.composed import embedding, spot_images
+from deminat.tasks.composed import embedding, spot_images, t_copula
+from deminat.tasks.latent import answers, profiles
 
 RNG = np.random.default_rng
 
@@ -158,6 +160,8 @@ def test_independent_pairs_of_columns_are_added_up_whatever_their_order():
 
 # Hidden classes
 
+NUMBERS = (False,) * 12, (False,) * 12
+
 
 def groups(n, seed):
     """Rows of five groups whose centres are apart in twelve columns a side."""
@@ -170,7 +174,7 @@ def groups(n, seed):
 
 def test_hidden_classes_are_found_in_many_columns():
     (x, y), (x_held, y_held) = groups(1_500, 0), groups(1_500, 1)
-    *_, best = HiddenClasses.candidates(x, y, x_held, y_held)
+    *_, best = HiddenClasses.candidates(x, y, NUMBERS, x_held, y_held)
     left, right = best.left(x_held), best.right(y_held)
     assert 5 <= best.components <= 8
     assert log_ratio(left, right, best.components).mean() == pytest.approx(np.log(5), abs=0.1)
@@ -181,10 +185,60 @@ def test_hidden_classes_are_found_in_many_columns():
 
 
 def test_a_few_classes_that_know_far_less_than_a_copula_are_given_up():
-    x, y = gaussian(6, 2.0).sample(3_000, seed=0)
-    all_of_them = [*HiddenClasses.candidates(*split(x, y))]
-    few = [*HiddenClasses.candidates(*split(x, y), known=1.9)]
+    x, y, x_held, y_held = split(*gaussian(6, 2.0).sample(3_000, seed=0))
+    labels = (False,) * 6, (False,) * 6
+    all_of_them = [*HiddenClasses.candidates(x, y, labels, x_held, y_held)]
+    few = [*HiddenClasses.candidates(x, y, labels, x_held, y_held, known=1.9)]
     assert len(few) < len(all_of_them)
+
+
+def test_hidden_classes_of_numbers_and_labels_are_found():
+    task = profiles(4, 3, 4, 1.5)
+    labels = (False,) * 3 + (True,) * 4
+    x, y, x_held, y_held = split(*task.sample(6_000, seed=0))
+    *_, best = HiddenClasses.candidates(x, y, (labels, labels), x_held, y_held)
+    oracle = task.log_ratio(x_held, y_held).mean()
+    left, right = best.left(x_held), best.right(y_held)
+    assert log_ratio(left, right, best.components).mean() == pytest.approx(oracle, abs=0.03)
+    assert (unpack(pack(best)).left(x_held) == left).all()
+
+
+# Elliptical columns
+
+
+@pytest.mark.parametrize("margins", ["normal", "uniform"])
+def test_a_student_copula_is_found_whatever_its_margins(margins):
+    task = t_copula(4, 1.0, 3, margins)
+    x, y, x_held, y_held = split(*task.sample(8_000, seed=0))
+    *_, best = Elliptical.candidates(x, y, x_held, y_held)
+    assert best.score(x_held, y_held) == pytest.approx(
+        task.log_ratio(x_held, y_held).mean(), abs=0.03
+    )
+    assert "ranks" in best.name
+    assert (unpack(pack(best)).right(y_held) == best.right(y_held)).all()
+    assert best.refit(x, y).name == best.name
+
+
+def test_columns_without_heavy_tails_need_no_sizes():
+    assert not [*Elliptical.candidates(*split(*gaussian(5, 1.0).sample(4_000, seed=0)))]
+    heavy = correlated_student(3, 1.0, 2)
+    assert [*Elliptical.candidates(*split(*heavy.sample(4_000, seed=0)))]
+
+
+def test_the_slope_of_student_ranks():
+    a = RNG(0).normal(size=(500, 2))
+    scale, step = StudentRanks.fit(a, 3.0), 1e-5
+    some = np.linspace(-1.5, 1.5, 7)[:, None] * [1.0, 0.7]
+    slopes = (scale(some + step) - scale(some - step)) / (2 * step)
+    np.testing.assert_allclose(scale.log_slope(some), np.log(slopes).sum(axis=1), atol=0.02)
+
+
+def test_networks_see_several_columns_of_labels():
+    assert _may_need_network(as_sample(*answers(2, 3, 3, 1.0).sample(200, seed=0)))
+    x, y, _ = labels(200)
+    assert not _may_need_network(as_sample(x, y))
+    words = np.array(["a", "b", "c", "d", "e", "f"])[x[:, 0].astype(int)]
+    assert not _may_need_network(as_sample(words, y))
 
 
 # Networks

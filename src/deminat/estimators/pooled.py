@@ -316,12 +316,14 @@ def _best_sum(judged: Sequence[Judgement]) -> Judgement | None:
 
 
 def _may_need_network(sample: Sample) -> bool:
-    """Tell whether closed forms may leave something: not of single columns or labels.
-
-    There tables see all.
-    """
+    """Tell whether closed forms may leave something: not of single columns, where tables see all."""
     sides = zip((sample.x, sample.y), sample.are_labels(), strict=True)
-    return not all(a.ndim == 2 and (a.shape[1] == 1 or labels) for a, labels in sides)
+    return not all(a.shape[1:] == (1,) or (labels and _is_one_label(a)) for a, labels in sides)
+
+
+def _is_one_label(a: Array) -> bool:
+    """Tell whether rows are the indicators of a single label."""
+    return bool(((a == 0) | (a == 1)).all() and (a.sum(axis=1) == 1).all())
 
 
 def _closed(fitted: Sample, held: Sample) -> list[FittedScorer]:

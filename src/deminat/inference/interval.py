@@ -13,8 +13,8 @@ Three things keep an estimate from the truth, and each leaves a trace:
   be missing, up to some share of the estimate. Of what only networks found, some 15% may be
   missing.
 
-Of single columns, neighbours tell what critics missed (see `neighbours`). Then the last two are
-known up to the error of the neighbours.
+Of single columns, neighbours tell what critics missed (see `neighbours`). Then the last is known up
+to the error of the neighbours, and twice the lead: at an edge they are too coarse as well.
 
 Where the interval reaches down to 0 it ends no lower than what n pairs may hide: a correlation is
 detected at the 5% level in 95 of 100 samples only if $n \rho^2 \ge (1.96 + 1.64)^2 = 13$, which are
@@ -46,6 +46,7 @@ _ABOVE, _BELOW = 1.0, 0.5  # corrections by which the truth may be higher, and l
 _LOST = 2.0  # ... higher still, if networks found all of it
 _UNFOUND = 0.15  # of what networks found
 _MOST_LEAD = 0.06  # of the estimate, that closed forms may have missed
+_COARSE = 2.0  # leads, of single columns: where one is ahead, neighbours are too coarse as well
 _OF_NEIGHBOURS = 1.5  # standard errors that neighbours claim, by which they are off in few rows
 _HIDDEN = 6.5  # nats that pairs may hide, times their number
 _PAIRS, _COLUMNS, _NATS = 5_000, 20, 3.0  # the validated range
@@ -71,13 +72,14 @@ def interval(
 
 def _biases(mi: float, fit: CrossFit, level: float) -> tuple[float, float]:
     """Return by how much the truth may be below and above an estimate without sampling noise."""
+    lead, most = float(np.mean(fit.leads)), _MOST_LEAD * max(0.0, mi)
     if fit.neighbours is not None:
         error = _OF_NEIGHBOURS * fit.neighbours.error * float(norm.ppf((1 + level) / 2))
-        return error / 2, error
+        return error / 2, error + min(_COARSE * lead, most)
     correction = abs(fit.optimism)
     learnt = max(0.0, mi - max(0.0, float(np.mean(fit.baseline_means))))
     share = min(1.0, learnt / mi) if mi > 0 else 1.0
-    lead = min(float(np.mean(fit.leads)), _MOST_LEAD * max(0.0, mi))
+    lead = min(lead, most)
     above = (_ABOVE + _LOST * share) * correction + _UNFOUND * learnt + lead
     return _BELOW * correction, above
 

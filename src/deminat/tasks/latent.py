@@ -2,13 +2,14 @@ r"""A hidden state behind counts or answers, and lines that branch.
 
 - `answers`: a hidden class gives each item of a questionnaire its own probabilities of the answers
   0, 1, 2, .... Given the class, items are independent.
+- `profiles`: the same with some normal columns a side, whose means the class shifts.
 - `gains`: a gain that all neurons share multiplies their mean counts, Poisson given it.
 - `branches`: $y = s x + e$ where the slope $s$ is one of a few. Given x, and alone, y is a mixture
   of normals.
 
-In the first two $f = \log \sum_k p(k)\, p(x \mid k)\, p(y \mid k) - \log p(x) - \log p(y)$, and the
-information is its mean over 200,000 draws of a fixed seed. In the last, $I = h(y) - h(y \mid x)$,
-with integrals over y and x.
+In the first three $f = \log \sum_k p(k)\, p(x \mid k)\, p(y \mid k) - \log p(x) - \log p(y)$,
+and the information is its mean over 200,000 draws of a fixed seed. In the last,
+$I = h(y) - h(y \mid x)$, with integrals over y and x.
 """
 
 import math
@@ -24,7 +25,7 @@ from scipy.stats import gamma
 from .maps import Array
 from .task import Task
 
-__all__ = ["answers", "branches", "gains"]
+__all__ = ["answers", "branches", "gains", "profiles"]
 
 _DRAWS, _BLOCK = 200_000, 20_000
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
@@ -95,6 +96,40 @@ def _draw_answers(k: Codes, rng: np.random.Generator, p: Array) -> Array:
 def _log_answers(rows: Array, p: Array) -> Array:
     columns = enumerate(rows.T.astype(int))
     return np.asarray(sum(np.log(p[:, i, values]).T for i, values in columns))
+
+
+@cache
+def profiles(classes: int, numbers: int, items: int, clear: float) -> Task:
+    """Return normal columns and answers of 0 to 2 a side, which share a hidden class.
+
+    Args:
+        classes: Number of classes, all equally likely.
+        numbers: Normal columns a side, the first ones.
+        items: Columns of answers a side, the others.
+        clear: How far apart the classes are; at 0 all are the same.
+    """
+    rng = np.random.default_rng([classes, numbers, items])
+    centres = clear * rng.standard_normal((2, classes, numbers))
+    logits = clear * rng.standard_normal((2, classes, items, 3))
+    of_sides = np.exp(logits) / np.exp(logits).sum(axis=3, keepdims=True)
+    x, y = (
+        _Side(partial(_draw_profiles, m=m, p=p), partial(_log_profiles, m=m, p=p))
+        for m, p in zip(centres, of_sides, strict=True)
+    )
+    states, d = _States(np.full(classes, 1 / classes), x, y), numbers + items
+    labels = tuple(range(numbers, d))
+    name = f"profiles-{classes}-{numbers}-{items}-{clear:.12g}"
+    return Task(name, states.mi(), d, d, states.draw, states.score, labels, labels)
+
+
+def _draw_profiles(k: Codes, rng: np.random.Generator, m: Array, p: Array) -> Array:
+    numbers = m[k] + rng.standard_normal((len(k), m.shape[1]))
+    return np.hstack([numbers, _draw_answers(k, rng, p)])
+
+
+def _log_profiles(rows: Array, m: Array, p: Array) -> Array:
+    residuals = rows[:, None, : m.shape[1]] - m
+    return np.asarray(_log_answers(rows[:, m.shape[1] :], p) - (residuals**2).sum(axis=2) / 2)
 
 
 @cache

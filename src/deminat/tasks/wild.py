@@ -27,11 +27,12 @@ from .clusters import clusters, label_number
 from .composed import IMAGE_SIDE, embedding, exponential, padded, repeated, spot_images, t_copula
 from .edges import additive_uniform, checkerboard, ring, wave_band
 from .gaussian import gaussian, normal
-from .latent import answers, branches, gains
+from .latent import answers, branches, gains, profiles
 from .maps import Array, Map
 from .mixed import mixed_tasks
 from .mixture import mixture
 from .noisy import parity, product, scale_mixture, variance
+from .regression import frailty, logistic, steps
 from .student import correlated_student
 from .tables import counts, half_rounded, labels, presence, rounded
 from .task import Task
@@ -343,9 +344,31 @@ def _hidden_states() -> dict[str, WildCase]:
     }
 
 
+def _features() -> dict[str, WildCase]:
+    """Return columns that tell of one column, and sides that share a frailty or a class."""
+    trees, odds = partial(WildCase, "steps"), partial(WildCase, "logistic")
+    lives, kinds = partial(WildCase, "frailty"), partial(WildCase, "profiles")
+    line = partial(logistic, (2.0, 1.0, 1.0, 0.5, 0.5))
+    return {
+        "steps-2-2": trees(2_000, partial(steps, 2, 2, 0.3)),
+        "steps-3-5": trees(5_000, partial(steps, 3, 5, 0.3)),
+        "steps-4-10": trees(10_000, partial(steps, 4, 10, 0.2)),
+        "logistic-5": odds(2_000, line, "permuted"),
+        "logistic-5-idle20": odds(5_000, partial(_idle, line, 20), "text"),
+        "logistic-product-idle5": odds(
+            10_000, partial(_idle, partial(logistic, (4.0,), "product"), 5), "permuted"
+        ),
+        "frailty-1-1": lives(2_000, partial(frailty, 1, 1, 2.0)),
+        "frailty-5-5": lives(5_000, partial(frailty, 5, 5, 1.0)),
+        "frailty-3-1": lives(10_000, partial(frailty, 3, 1, 4.0)),
+        "profiles-3-2-3": kinds(2_000, partial(profiles, 3, 2, 3, 1.0)),
+        "profiles-6-5-5": kinds(10_000, partial(profiles, 6, 5, 5, 1.0)),
+    }
+
+
 @cache
 def wild_cases() -> dict[str, WildCase]:
     """Return all cases by name; no task is made yet."""
     parts = (_elliptical, _mixtures, _sizes, _interactions, _embeddings, _near_copies, _sharp)
-    more = (_few_values, _labels, _wide, _warped, _circular, _hidden_states)
+    more = (_few_values, _labels, _wide, _warped, _circular, _hidden_states, _features)
     return {name: case for part in (*parts, *more) for name, case in part().items()}

@@ -16,7 +16,8 @@ from .classes import ClassNormals
 from .columns import ColumnPairs
 from .copula import GaussianCopula
 from .curve import Curve, NoiseAround
-from .hidden import HiddenClasses
+from .elliptical import Elliptical, StudentRanks
+from .hidden import Coded, HiddenClasses
 from .ica import independent_frames
 from .mixture import Mixture, View, mixture_on, views
 from .table import Cells, Table
@@ -35,7 +36,7 @@ _BETTER = 0.004  # nats by which a larger mixture must be better, or no more are
 _WORSE = 0.02  # ... in two columns, where they cost little, only if it is so much worse
 _BEHIND = 0.9  # share of what a copula knows that a mixture of many columns must know
 _LEAST = 100  # rows for a mixture or hidden classes
-_LEAST_TURNED = 300  # ... for independent components
+_LEAST_TURNED = 300  # ... for independent components, or sizes
 _FREQUENT = 0.05  # share of the rows that makes a value frequent
 _WIDEST = 100  # columns of both sides up to which pairs of columns are added up
 
@@ -45,10 +46,17 @@ def closed_form_experts(fitted: Sample, held: Sample) -> list[Baseline]:
     return [found for expert in EXPERTS.values() for found in expert(fitted, held)]
 
 
-def is_continuous(sample: Sample) -> bool:
-    """Tell whether ties are rare in all columns. Repeated values have no density."""
-    columns = (column for a in (sample.x, sample.y) for column in a.T)
-    return all(len(np.unique(column)) > 0.9 * len(column) for column in columns)
+def is_continuous(sample: Sample, but_labels: bool = False) -> bool:
+    """Tell whether ties are rare in all columns, or in all but labels.
+
+    Repeated values have no density.
+    """
+    sides = (sample.x, sample.x_discrete), (sample.y, sample.y_discrete)
+    columns = [(c, label) for a, labels in sides for c, label in zip(a.T, labels, strict=True)]
+    return all(
+        (but_labels and label) or len(np.unique(column)) > 0.9 * len(column)
+        for column, label in columns
+    )
 
 
 def _copulas(fitted: Sample, held: Sample) -> Iterator[Baseline]:
@@ -85,6 +93,12 @@ def _mixtures(fitted: Sample, held: Sample) -> Iterator[Baseline]:
             best = max(best, score)
 
 
+def _ellipticals(fitted: Sample, held: Sample) -> Iterator[Baseline]:
+    several = 2 < _columns(fitted) <= _MANY and len(fitted) >= _LEAST_TURNED
+    if several and is_continuous(fitted):
+        yield from Elliptical.candidates(fitted.x, fitted.y, held.x, held.y)
+
+
 def _columns(sample: Sample) -> int:
     return int(sample.x.shape[1] + sample.y.shape[1])
 
@@ -102,9 +116,9 @@ def _held_mean(mixture: Mixture, held: Sample) -> float:
 
 def _hidden(fitted: Sample, held: Sample) -> Iterator[Baseline]:
     several = _NOT_FEW < _columns(fitted) <= _MANY
-    if several and len(fitted) >= _LEAST and is_continuous(fitted):
-        known = _copula_score(fitted, held)
-        yield from HiddenClasses.candidates(fitted.x, fitted.y, held.x, held.y, known)
+    if several and len(fitted) >= _LEAST and is_continuous(fitted, but_labels=True):
+        known, labels = _copula_score(fitted, held), (fitted.x_discrete, fitted.y_discrete)
+        yield from HiddenClasses.candidates(fitted.x, fitted.y, labels, held.x, held.y, known)
 
 
 def _tables(fitted: Sample, held: Sample) -> Iterator[Baseline]:
@@ -138,6 +152,7 @@ def _pairs(fitted: Sample, held: Sample) -> Iterator[Baseline]:
 
 EXPERTS: dict[str, Expert] = {
     "copula": _copulas,
+    "elliptical": _ellipticals,
     "mixture": _mixtures,
     "hidden": _hidden,
     "table": _tables,
@@ -149,6 +164,6 @@ EXPERTS: dict[str, Expert] = {
 
 # Dataclasses of which closed forms consist.
 SAVED: tuple[type[Any], ...] = (
-    *(Additive, Cells, ClassNormals, ColumnBasis, ColumnPairs, Curve, Frames, GaussianCopula),
-    *(HiddenClasses, Mixture, NoiseAround, Table, View),
+    *(Additive, Cells, ClassNormals, Coded, ColumnBasis, ColumnPairs, Curve, Elliptical, Frames),
+    *(GaussianCopula, HiddenClasses, Mixture, NoiseAround, StudentRanks, Table, View),
 )

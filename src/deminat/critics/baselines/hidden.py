@@ -1,8 +1,9 @@
 r"""Hidden classes behind both sides as a baseline: cell types, subjects, states.
 
-Given a class $k$, x and y are independent, each a normal distribution about the centre of its
-class. All classes share one covariance a side. Then the posteriors $p(k \mid x)$ and
-$p(k \mid y)$ are softmax functions of linear terms, and
+Given a class $k$, x and y are independent. Of each, numbers have a normal distribution about the
+centre of the class, with one covariance for all classes, and labels are independent of all else,
+with probabilities that the class gives. Then the posteriors $p(k \mid x)$ and $p(k \mid y)$ are
+softmax functions of terms that are linear in the numbers and in indicators of the labels, and
 
 $$ f(x, y) = \log \sum_k \frac{p(k \mid x)\, p(k \mid y)}{p(k)} . $$
 
@@ -11,17 +12,18 @@ fits noise. Here there is none, so a few thousand rows suffice for hundreds of c
 maximisation starts at the nearest of some spread-out rows, in the leading principal components.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from ...data.transforms import Array, Linear, Robust
+from ...data.transforms import Array, Indicators, Linear, Robust
 from .base import Frames, log_ratio
 
-__all__ = ["HiddenClasses"]
+__all__ = ["Coded", "HiddenClasses"]
 
 _COUNTS = 2, 3, 4, 6, 8, 12, 16, 24  # of classes
 _BETTER = 0.004  # nats by which more classes must be better, or no more are fitted
@@ -32,6 +34,37 @@ _STEPS = 50  # of expectation maximisation, at most
 _TOLERANCE = 1e-3  # nats of likelihood by which a step must be better
 _SHRINK = 0.02  # share of the mean variance that is added to all
 _RARE = 1e-3  # share of the rows that a class has at least
+_PRIOR = 1.0  # rows of each class whose labels are as in all classes
+
+Labels = Sequence[bool]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """The map of one side: numbers on a scale, then indicators of all values of the labels.
+
+    Args:
+        numbers: (p,) columns that are no labels.
+        scale: Of these.
+        indicators: Of the others.
+    """
+
+    numbers: NDArray[np.int64]
+    scale: Linear
+    indicators: Indicators
+
+    @classmethod
+    def fit(cls, a: Array, labels: Labels) -> Self:
+        """Return the map fitted on rows (n, d), of whose columns some are labels."""
+        numbers, others = np.flatnonzero(~np.array(labels)), np.flatnonzero(labels)
+        values = [np.unique(a[:, j]) for j in others]
+        columns = np.repeat(others, [len(v) for v in values])
+        indicators = Indicators(columns, np.concatenate([np.empty(0), *values]))
+        return cls(numbers, Robust.fit(a[:, numbers]).linear(), indicators)
+
+    def __call__(self, a: Array) -> Array:
+        """Return rows (m, d) as numbers and indicators."""
+        return np.hstack([self.scale(a[:, self.numbers]), self.indicators(a)])
 
 
 @dataclass(frozen=True)
@@ -39,8 +72,9 @@ class HiddenClasses:
     """The log ratio of hidden classes.
 
     Args:
-        x_scale: Map of the columns of x.
-        y_scale: Map of the columns of y.
+        x_map: Map of the columns of x.
+        y_map: Map of the columns of y.
+        labels: Which columns of x, and of y, are labels.
         x_slopes: (dx, k) of the log posteriors.
         y_slopes: (dy, k).
         x_constants: (k,).
@@ -48,8 +82,9 @@ class HiddenClasses:
         weights: (k,) shares of the classes.
     """
 
-    x_scale: Linear
-    y_scale: Linear
+    x_map: Coded
+    y_map: Coded
+    labels: tuple[tuple[bool, ...], tuple[bool, ...]]
     x_slopes: Array
     y_slopes: Array
     x_constants: Array
@@ -60,13 +95,20 @@ class HiddenClasses:
 
     @classmethod
     def candidates(
-        cls, x: Array, y: Array, x_held: Array, y_held: Array, known: float = 0.0
+        cls,
+        x: Array,
+        y: Array,
+        labels: tuple[Labels, Labels],
+        x_held: Array,
+        y_held: Array,
+        known: float = 0.0,
     ) -> "Iterator[HiddenClasses]":
         """Yield ever more classes while held-out scores rise.
 
         Args:
             x: Rows to fit to.
             y: Their other side.
+            labels: Which columns of x, and of y, are labels.
             x_held: Rows that choose how many classes there are.
             y_held: Their other side.
             known: Nats of another closed form; few classes that know far less are given up.
@@ -75,7 +117,7 @@ class HiddenClasses:
         for count in _COUNTS:
             if count * _ROWS > len(x):
                 return
-            found = cls.fit(x, y, count)
+            found = cls.fit(x, y, labels, count)
             score = float(log_ratio(found.left(x_held), found.right(y_held), count).mean())
             if score > best:
                 yield found
@@ -86,18 +128,18 @@ class HiddenClasses:
                 return
 
     @classmethod
-    def fit(cls, x: Array, y: Array, count: int) -> Self:
+    def fit(cls, x: Array, y: Array, labels: tuple[Labels, Labels], count: int) -> Self:
         """Return classes of pairs x (n, dx), y (n, dy)."""
-        scales = Robust.fit(x).linear(), Robust.fit(y).linear()
-        u, v = scales[0](x), scales[1](y)
-        shares = _nearest(np.hstack([_leading(u), _leading(v)]), count)
+        maps = Coded.fit(x, labels[0]), Coded.fit(y, labels[1])
+        rows = maps[0](x), maps[1](y)
+        shares = _nearest(np.hstack([_leading(a) for a in rows]), count)
         before = -np.inf
         for _ in range(_STEPS):
             weights = np.maximum(shares.mean(axis=0), _RARE)
             weights /= weights.sum()
-            sides = [_linear(a, shares) for a in (u, v)]
+            sides = [_linear(m, a, shares) for m, a in zip(maps, rows, strict=True)]
             each = np.log(weights) + sum(
-                a @ s + c for a, (s, c, _) in zip((u, v), sides, strict=True)
+                a @ s + c for a, (s, c, _) in zip(rows, sides, strict=True)
             )
             posterior = log_softmax(each, axis=1)
             likelihood = float((each[:, 0] - posterior[:, 0]).mean()) + sum(c for *_, c in sides)
@@ -105,11 +147,12 @@ class HiddenClasses:
                 break
             before, shares = likelihood, np.exp(posterior)
         (x_slopes, x_constants, _), (y_slopes, y_constants, _) = sides
-        return cls(*scales, x_slopes, y_slopes, x_constants, y_constants, weights)
+        kinds = tuple(labels[0]), tuple(labels[1])
+        return cls(*maps, kinds, x_slopes, y_slopes, x_constants, y_constants, weights)
 
     def refit(self, x: Array, y: Array) -> Self:
         """Return as many classes of other pairs."""
-        return self.fit(x, y, self.components)
+        return self.fit(x, y, self.labels, self.components)
 
     @property
     def components(self) -> int:
@@ -123,12 +166,12 @@ class HiddenClasses:
 
     def left(self, x: Array) -> Array:
         """Return left factors (m, 2 k): for each class its log posterior, and one."""
-        posterior = self._posterior(self.x_scale(x), self.x_slopes, self.x_constants)
+        posterior = self._posterior(self.x_map(x), self.x_slopes, self.x_constants)
         return _interleaved(posterior, np.ones_like(posterior))
 
     def right(self, y: Array) -> Array:
         """Return right factors (m, 2 k): for each class one, and its log posterior over prior."""
-        posterior = self._posterior(self.y_scale(y), self.y_slopes, self.y_constants)
+        posterior = self._posterior(self.y_map(y), self.y_slopes, self.y_constants)
         return _interleaved(np.ones_like(posterior), posterior - np.log(self.weights))
 
     def _posterior(self, rows: Array, slopes: Array, constants: Array) -> Array:
@@ -155,12 +198,34 @@ def _nearest(rows: Array, count: int) -> Array:
     return np.asarray(np.eye(count)[labels])
 
 
-def _linear(a: Array, shares: Array) -> tuple[Array, Array, float]:
+def _linear(coded: Coded, a: Array, shares: Array) -> tuple[Array, Array, float]:
     """Return slopes (d, k), constants (k,) and the mean of the rest of the log densities of a side.
 
-    Densities are normal about class means, with one covariance for all classes. What is quadratic
-    in a row is the same for all classes.
+    Args:
+        coded: Map of the side.
+        a: (n, d) its rows, mapped.
+        shares: (n, k) of the classes.
     """
+    count = len(coded.numbers)
+    slopes, constants, rest = _of_numbers(a[:, :count], shares)
+    labels = _of_labels(a[:, count:], coded.indicators.columns, shares)
+    return np.vstack([slopes, labels]), constants, rest
+
+
+def _of_labels(a: Array, columns: NDArray[np.int64], shares: Array) -> Array:
+    """Return log probabilities (p, k) of values, given their indicators (n, p)."""
+    counts = a.T @ shares + _PRIOR * a.mean(axis=0)[:, None]
+    of_column = columns[:, None] == columns
+    return np.asarray(np.log(counts / (of_column @ counts)))
+
+
+def _of_numbers(a: Array, shares: Array) -> tuple[Array, Array, float]:
+    """Return slopes, constants and the mean of the rest of normal log densities.
+
+    What is quadratic in a row is the same for all classes.
+    """
+    if not a.shape[1]:
+        return np.empty((0, shares.shape[1])), np.zeros(shares.shape[1]), 0.0
     counts = shares.sum(axis=0) + 1e-9
     means = shares.T @ a / counts[:, None]
     covariance = (a.T @ a - (means.T * counts) @ means) / len(a)

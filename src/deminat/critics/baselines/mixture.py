@@ -17,12 +17,12 @@ the marginals are fitted.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from scipy.special import logsumexp
 
-from ...data.transforms import Array, Linear, Robust, SmoothRanks
+from ...data.transforms import Array, Robust, SmoothRanks
 from .base import Frames
 
 __all__ = ["Mixture", "View", "mixture_on", "views"]
@@ -36,7 +36,15 @@ _AT_ONCE = 4_096  # rows whose densities are found together: bounds the memory
 _FLOOR = 1e-8  # added to the variances of components
 _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 
-Scale = Linear | SmoothRanks  # a smooth map of columns, with its slope
+
+class Scale(Protocol):
+    """A smooth map of columns, with its slope."""
+
+    def __call__(self, a: Array, /) -> Array:
+        """Return rows (m, d) on the scale."""
+
+    def log_slope(self, a: Array, /) -> Array:
+        """Return the log determinant (m,) of the map at rows."""
 
 
 @dataclass(frozen=True)
