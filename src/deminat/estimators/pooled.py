@@ -316,7 +316,7 @@ def _best_sum(judged: Sequence[Judgement]) -> Judgement | None:
 
 
 def _may_need_network(sample: Sample) -> bool:
-    """Tell whether closed forms may leave something: not of single columns, where tables see all."""
+    """Tell whether closed forms may leave something: not of single columns."""
     sides = zip((sample.x, sample.y), sample.are_labels(), strict=True)
     return not all(a.shape[1:] == (1,) or (labels and _is_one_label(a)) for a, labels in sides)
 
