@@ -187,8 +187,11 @@ def test_few_rows_and_images_are_tested_too():
 def test_results_are_lines_and_dictionaries():
     x, _ = normals(60)
     result = independence_test(x, x)
-    assert str(result) == "p = 0.001  n=60  999 permutations"
-    assert result.to_dict()["unit"] == "nats"
+    assert str(result) == "p < 0.001  n=60  ranks"
+    assert result.to_dict()["unit"] == "log H"
+    pairs = independence_test(np.c_[x, x], x)
+    assert str(pairs) == "p = 0.001  n=60  999 permutations"
+    assert pairs.to_dict()["unit"] == "nats"
     assert result.to_dict()["p_value"] == result.p_value
 
 

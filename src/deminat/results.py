@@ -239,10 +239,13 @@ class IndependenceResult:
 
     Args:
         p_value: Probability of a statistic at least as large if x and y are independent.
-        statistic: Mean score of joint pairs above that of permuted or shifted ones, in nats.
+        statistic: What was compared. Of single columns it is log H, which says how small p-values
+            of ranks are together; otherwise the mean score of joint pairs above that of permuted
+            or shifted ones.
         n: Number of pairs.
         compared: What the joint pairs were compared with, in words.
         warnings: What to know before trusting the p-value.
+        unit: Of the statistic.
     """
 
     p_value: float
@@ -250,13 +253,14 @@ class IndependenceResult:
     n: int
     compared: str
     warnings: tuple[Caution, ...] = ()
+    unit: str = "nats"
 
     def __str__(self) -> str:
         return f"{format_p(self.p_value)}  n={self.n}  {self.compared}{_codes(self.warnings)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""
-        return {**asdict(self), "unit": "nats", "warnings": [asdict(w) for w in self.warnings]}
+        return {**asdict(self), "warnings": [asdict(w) for w in self.warnings]}
 
 
 def _codes(warnings: tuple[Caution, ...]) -> str:

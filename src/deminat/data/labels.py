@@ -23,6 +23,7 @@ __all__ = [
     "declared_labels",
     "describe_labels",
     "discrete_columns",
+    "is_one_label",
 ]
 
 Array = NDArray[np.float64]
@@ -173,3 +174,8 @@ def _distinct(columns: Array) -> NDArray[np.int64]:
     """Return the number of distinct values of each of some columns (d, n)."""
     ordered = np.sort(np.ascontiguousarray(columns), axis=1)
     return np.asarray(1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1))
+
+
+def is_one_label(a: NDArray[np.float64]) -> bool:
+    """Tell whether rows (n, d) are the indicators of a single label."""
+    return bool(((a == 0) | (a == 1)).all() and (a.sum(axis=1) == 1).all())

@@ -32,6 +32,7 @@ from ..critics.baselines import Baseline
 from ..critics.baselines.experts import closed_form_experts
 from ..critics.baselines.table import Table
 from ..critics.composed import ClosedForm, ColumnCritic
+from ..data.labels import is_one_label
 from ..data.sample import Sample
 from ..data.splits import hold_out
 from ..data.transforms import NoColumns, Projected, Views
@@ -318,12 +319,7 @@ def _best_sum(judged: Sequence[Judgement]) -> Judgement | None:
 def _may_need_network(sample: Sample) -> bool:
     """Tell whether closed forms may leave something: not of single columns."""
     sides = zip((sample.x, sample.y), sample.are_labels(), strict=True)
-    return not all(a.shape[1:] == (1,) or (labels and _is_one_label(a)) for a, labels in sides)
-
-
-def _is_one_label(a: Array) -> bool:
-    """Tell whether rows are the indicators of a single label."""
-    return bool(((a == 0) | (a == 1)).all() and (a.sum(axis=1) == 1).all())
+    return not all(a.shape[1:] == (1,) or (labels and is_one_label(a)) for a, labels in sides)
 
 
 def _closed(fitted: Sample, held: Sample) -> list[FittedScorer]:

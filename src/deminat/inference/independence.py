@@ -1,11 +1,16 @@
-r"""A permutation test of independence whose level is exact.
+r"""Tests of independence whose level is exact.
 
-If x and y are independent, any y may be paired with any x. Under a critic that was trained on other
-rows, the mean score of the pairs is then one among those of permuted pairs. With $B$ permutations,
-$p = (1 + \#\{T^* \ge T\}) / (B + 1)$ is at most $\alpha$ with probability at most $\alpha$,
-whatever the critic and whatever x and y are like. Critics are trained in sequence (see
-`sequential`), so that the p-values of the parts are independent. Their normal quantiles are added
-up, weighted by the roots of the numbers of rows (Stouffer), and the sum is exact again.
+Single columns, and labels, are tested by their ranks and the indicators of their values: see
+`rank_test`. Of independent rows of numbers the law of the statistic is known. Otherwise rows, or
+groups of them, are permuted.
+
+Of several columns a side critics see more. If x and y are independent, any y may be paired with
+any x. Under a critic that was trained on other rows, the mean score of the pairs is then one among
+those of permuted pairs. With $B$ permutations, $p = (1 + \#\{T^* \ge T\}) / (B + 1)$ is at most
+$\alpha$ with probability at most $\alpha$, whatever the critic and whatever x and y are like.
+Critics are trained in sequence (see `sequential`), so that the p-values of the parts are
+independent. Their normal quantiles are added up, weighted by the roots of the numbers of rows
+(Stouffer), and the sum is exact again.
 
 Of fewer than 125 effective rows none is spared to train on: all are permuted, and the statistic is
 the sum of squared correlations of normal scores and of their squares. That is exact too.
@@ -26,6 +31,7 @@ References:
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -35,12 +41,14 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from ..data.dependence import correlation_time
+from ..data.labels import is_one_label
 from ..data.sample import LEAST_PAIRS, NanPolicy, RowOptions, Sample, as_sample, as_samples_given
 from ..data.transforms import RankToNormal
 from ..data.units import effective_rows
 from ..errors import DataError
 from ..results import Caution, IndependenceResult
 from .conditional import conditional_test
+from .rank_test import Blocks, label_blocks, number_blocks, permuted_harmonics, rank_test
 from .sequential import SequentialPart, sequential_parts, with_squares
 
 __all__ = ["independence_test", "permutation_test"]
@@ -51,6 +59,7 @@ Rows = NDArray[np.int64]
 _FEWEST = 20  # permutations or shifts to compare with
 _TAG = 0x7E57  # no other part of the library shuffles rows by this stream
 _SMALL = 0.05  # the largest p-value that is of any use
+_BINARY = 2  # values of a label whose order does not matter
 _STRATUM = 20  # groups of like size that are permuted among themselves, at least
 
 
@@ -98,7 +107,8 @@ def independence_test(
         _, known, pair = as_samples_given(x, y, given, options, least=LEAST_PAIRS)
         return conditional_test(pair.without_constants(), known.y, seed=seed, draws=permutations)
     sample = as_sample(x, y, options, least=LEAST_PAIRS).without_constants()
-    return permutation_test(sample, sequential_parts(sample, seed), permutations, seed)
+    parts = [] if _are_single(sample) else sequential_parts(sample, seed)
+    return permutation_test(sample, parts, permutations, seed)
 
 
 def permutation_test(
@@ -109,6 +119,8 @@ def permutation_test(
     warnings = *sample.warnings, *_too_few(sample)
     if sample.is_constant():
         return IndependenceResult(1.0, 0.0, n, "one side is constant", warnings)
+    if _are_single(sample):
+        return _ranked(sample, permutations, rng, warnings)
     compared = "shifts in time" if sample.times is not None else f"{permutations} permutations"
     if not parts:
         p, excess = _correlated(sample, permutations, rng)
@@ -118,6 +130,43 @@ def permutation_test(
     weights = np.sqrt(sizes / sizes.sum())
     p = float(norm.sf(weights @ norm.isf(p_values)))
     return IndependenceResult(p, float(sizes @ excesses / sizes.sum()), n, compared, warnings)
+
+
+def _are_single(sample: Sample) -> bool:
+    """Tell whether rows without an order have one column or label a side."""
+    sides = zip((sample.x, sample.y), sample.are_labels(), strict=True)
+    single = (a.shape[1:] == (1,) or (labels and is_one_label(a)) for a, labels in sides)
+    return sample.times is None and all(single)
+
+
+def _ranked(
+    sample: Sample, permutations: int, rng: np.random.Generator, warnings: tuple[Caution, ...]
+) -> IndependenceResult:
+    """Test single columns and labels by their ranks and the indicators of their values."""
+    n, unordered = len(sample), [_is_unordered(sample, side) for side in (0, 1)]
+    if sample.labels is None and not any(unordered):
+        p, log_h = rank_test(sample.x[:, 0], sample.y[:, 0], rng)
+        return IndependenceResult(p, log_h, n, "ranks", warnings, "log H")
+    rows, moved = _moves(sample, permutations, rng)
+    x, y = (
+        _blocks_of(a[rows], of_labels, rng)
+        for a, of_labels in zip((sample.x, sample.y), unordered, strict=True)
+    )
+    found = permuted_harmonics(x, y, chain([np.arange(len(rows))], moved))
+    p, compared = _p_value(float(found[0]), found[1:]), f"{permutations} permutations"
+    return IndependenceResult(p, float(found[0]), n, compared, warnings, "log H")
+
+
+def _is_unordered(sample: Sample, side: int) -> bool:
+    """Tell whether a side is a label of more than two values."""
+    a = (sample.x, sample.y)[side]
+    return sample.are_labels()[side] and (a.shape[1] > 1 or len(np.unique(a)) > _BINARY)
+
+
+def _blocks_of(a: Array, is_label: bool, rng: np.random.Generator) -> Blocks:
+    """Return the features of rows (n, d) of a single column, or of the indicators of a label."""
+    column = a[:, 0] if a.shape[1] == 1 else a.argmax(axis=1).astype(np.float64)
+    return (label_blocks if is_label else number_blocks)(column, rng)
 
 
 def _too_few(sample: Sample) -> Iterator[Caution]:

@@ -1,0 +1,202 @@
+r"""Independence of two columns by their ranks: an adaptive smooth test.
+
+Let u and v be the ranks of n rows, from 0 to 1, and $\phi_j(u) = \sqrt2 \cos(\pi j u)$. If the
+columns are independent, the coefficients $a_{jk} = n^{-1/2} \sum_i \phi_j(u_i)\, \phi_k(v_i)$ of
+their copula are nearly standard normal. Sums of squares over rectangles $j \le J$, $k \le K$ see
+coarse and fine dependence. Each sum has a p-value, by the $\chi^2$ law of JK degrees of freedom.
+The test statistic is their weighted harmonic mean,
+
+$$ H = \sum_{JK} w_{JK} / p_{JK}, \qquad w_{JK} \propto 1 / (\min(J, K) \sqrt{\max(J, K)}) , $$
+
+which is large if one rectangle has a small p-value, and larger if several have. Small rectangles
+weigh more, since dependence is more often smooth.
+
+Ranks without ties are the same numbers whatever the columns are, so under independence H has a law
+that depends on n alone. `studies/rank_law.py` simulates it, once for all. Between the n of its
+table quantiles are interpolated in 1/n. Beyond the last quantile $P(H > h)$ falls as 1/h, as does
+that of a mean of 1/p for any p-values. Ties are broken at random, which keeps the law.
+
+A label has no order, so it has indicators of its values beside its ranks. Their law is not known
+beforehand; there H is compared with that of rows in random order, which is exact as well. So are
+groups of rows.
+
+For a table of columns the coefficients of all pairs are one matrix product.
+
+References:
+    Wilson (2019), The harmonic mean p-value for combining dependent tests.
+    Kallenberg and Ledwina (1999), Data-driven rank tests for independence.
+"""
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaincc
+
+__all__ = [
+    "COSINES",
+    "LEAST_RANKED",
+    "Blocks",
+    "cosines",
+    "harmonic",
+    "label_blocks",
+    "number_blocks",
+    "permuted_harmonics",
+    "rank_p_values",
+    "rank_test",
+    "ranks",
+]
+
+Array = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+_CUTS = 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40
+COSINES = _CUTS[-1]
+LEAST_RANKED = 20  # rows: of fewer there is no table
+_MOST_VALUES = 200  # of a label that have indicators
+_SMALLEST = 1e-300
+
+
+def rank_test(x: Array, y: Array, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the p-value of two columns (n,) of numbers, and log H.
+
+    Args:
+        x: At least 20 values.
+        y: Their other side.
+        rng: Breaks ties.
+    """
+    n = len(x)
+    left, right = (cosines(n)[ranks(column, rng)] for column in (x, y))
+    log_h = harmonic((left.T @ right) ** 2 / n, n)
+    return float(rank_p_values(log_h, n)), float(log_h)
+
+
+def ranks(column: Array, rng: np.random.Generator) -> Places:
+    """Return the ranks 0 to n - 1 of a column (n,), of equal values in random order."""
+    order = np.argsort(column, kind="stable")
+    values = column[order]
+    if (values[1:] == values[:-1]).any():
+        mixed = rng.permutation(len(column))
+        order = mixed[np.argsort(column[mixed], kind="stable")]
+    found = np.empty(len(column), dtype=np.int64)
+    found[order] = np.arange(len(column))
+    return found
+
+
+@cache
+def cosines(n: int) -> Array:
+    """Return the functions (n, k) at the ranks of n rows, at most as many as half of the rows."""
+    places = (np.arange(n) + 0.5) / n
+    return np.asarray(np.sqrt(2) * np.cos(np.pi * np.outer(places, np.arange(1, _most(n) + 1))))
+
+
+def _most(n: int) -> int:
+    return min(COSINES, n // 2)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Uncorrelated features of one column, and blocks of them.
+
+    Args:
+        features: (n, r), of mean 0 and variance 1.
+        starts: (k,) the first feature of each block.
+        ends: (k,) the one after its last.
+    """
+
+    features: Array
+    starts: Places
+    ends: Places
+
+
+def number_blocks(column: Array, rng: np.random.Generator) -> Blocks:
+    """Return cosines of the ranks of a column (n,), in ever larger blocks."""
+    found, cuts = cosines(len(column)), _cuts(len(column))
+    return Blocks(found[ranks(column, rng)], np.zeros_like(cuts), cuts)
+
+
+def label_blocks(column: Array, rng: np.random.Generator) -> Blocks:
+    """Return cosines of the ranks of a label (n,), and a block of indicators of its values."""
+    numbers = number_blocks(column, rng)
+    values, counts = np.unique(column, return_counts=True)
+    frequent = values[np.argsort(-counts, kind="stable")][: min(_MOST_VALUES, len(values) - 1)]
+    indicators = (column[:, None] == frequent).astype(np.float64)
+    basis, _ = np.linalg.qr(indicators - indicators.mean(axis=0))
+    features = np.hstack([numbers.features, basis * math.sqrt(len(column))])
+    start = numbers.features.shape[1]
+    return Blocks(features, np.r_[numbers.starts, start], np.r_[numbers.ends, features.shape[1]])
+
+
+def permuted_harmonics(x: Blocks, y: Blocks, orders: Iterable[Places]) -> Array:
+    """Return log H (m,) for each of some orders of the rows of y."""
+    sizes_x, sizes_y = x.ends - x.starts, y.ends - y.starts
+    weights, halves = _weights(sizes_x, sizes_y), np.outer(sizes_x, sizes_y) / 2
+    n = len(x.features)
+    sums = [_block_sums((x.features.T @ y.features[order]) ** 2 / n, x, y) for order in orders]
+    return _log_harmonic(np.array(sums) * ((n - 1) / n), weights, halves)
+
+
+def _block_sums(squares: Array, x: Blocks, y: Blocks) -> Array:
+    """Return sums (kx, ky) of squares (rx, ry) over blocks."""
+    sums = np.pad(squares.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    rows = sums[x.ends] - sums[x.starts]
+    return np.asarray(rows[:, y.ends] - rows[:, y.starts])
+
+
+def harmonic(squares: Array, n: int) -> Array:
+    """Return log H (...,) from squared coefficients (..., k, k) of n rows."""
+    cuts, weights, halves = _rectangles(n)
+    sums = squares.cumsum(axis=-1)[..., cuts - 1].cumsum(axis=-2)[..., cuts - 1, :]
+    return _log_harmonic(sums * ((n - 1) / n), weights, halves)
+
+
+def _log_harmonic(sums: Array, weights: Array, halves: Array) -> Array:
+    p_values = np.maximum(gammaincc(halves, sums / 2), _SMALLEST)
+    return np.asarray(np.log((weights / p_values).sum(axis=(-2, -1))))
+
+
+@cache
+def _rectangles(n: int) -> tuple[Places, Array, Array]:
+    """Return the cuts (c,), and for rectangles (c, c) weights and half the degrees of freedom."""
+    cuts = _cuts(n)
+    return cuts, _weights(cuts, cuts), np.outer(cuts, cuts) / 2
+
+
+def _cuts(n: int) -> Places:
+    return np.array([cut for cut in _CUTS if cut <= _most(n)])
+
+
+def _weights(of_x: Places, of_y: Places) -> Array:
+    """Return the weights of rectangles of some sizes (kx,) and (ky,)."""
+    found = 1 / np.minimum.outer(of_x, of_y) / np.sqrt(np.maximum.outer(of_x, of_y))
+    return np.asarray(found / found.sum())
+
+
+def rank_p_values(log_h: Array, n: int) -> Array:
+    """Return p-values of values of log H."""
+    log_p, quantiles = _law(n)
+    within = np.interp(log_h, quantiles, log_p)
+    return np.asarray(np.exp(within - np.maximum(0, log_h - quantiles[-1])))
+
+
+@cache
+def _law(n: int) -> tuple[Array, Array]:
+    """Return log p-values (q,), falling, and the values of log H that have them."""
+    log_p, sizes, quantiles = _table()
+    inverse = 1 / np.array(sizes, dtype=float)  # the last is infinite
+    return log_p, np.array([np.interp(1 / n, inverse[::-1], q[::-1]) for q in quantiles.T])
+
+
+@cache
+def _table() -> tuple[Array, Sequence[float], Array]:
+    """Return log p-values (q,), numbers of rows (m,) and quantiles (m, q) of log H."""
+    with files(__package__).joinpath("rank_law.csv").open(encoding="utf-8") as file:
+        header, *lines = csv.reader(file)
+    log_p = [math.log(float(p)) for p in header[1:]]
+    rows = [[float(value) for value in line] for line in lines]
+    return np.array(log_p), [row[0] for row in rows], np.array([row[1:] for row in rows])
