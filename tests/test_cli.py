@@ -338,7 +338,7 @@ def test_a_bench_that_cannot_be_is_refused_at_once(words, message):
 def test_independence_is_tested_from_a_file(table):
     done = invoke("test", table, "--x", "raf", "--y", "mek")
     assert done.exit_code == 0
-    assert done.stdout.startswith("p < 0.001  n=300  999 permutations")
+    assert done.stdout.startswith("p < 0.001  n=300  ranks")
     printed = json.loads(invoke("test", table, "--x", "raf", "--y", "mek", "--json").stdout)
     assert printed["p_value"] < 0.001
 

@@ -29,7 +29,7 @@ def frame_of(n=300):
 
 @pytest.fixture(scope="module")
 def found():
-    return deminat.pairwise(frame_of())
+    return deminat.pairwise(frame_of(), refine="all", preset="quick")
 
 
 def test_every_pair_is_estimated_once(found):
@@ -103,7 +103,7 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize(("n", "given", "folds"), [(1_999, None, 5), (2_000, None, 2), (60, 3, 3)])
 def test_few_rows_are_split_into_more_folds(asked, n, given, folds):
-    deminat.pairwise(frame_of(n), ["a"], ["c"], folds=given)
+    deminat.pairwise(frame_of(n), ["a"], ["c"], refine="all", folds=given)
     assert [how["folds"] for *_, how in asked] == [folds]
 
 
@@ -145,11 +145,12 @@ def test_columns_that_were_named_are_not_left_out():
 
 def test_each_pair_is_told_of_its_own_labels(asked, tmp_path):
     frame = frame_of(60).select("a", "like a", "c")
-    deminat.pairwise(frame, discrete=["c"])
+    deminat.pairwise(frame, refine="all", discrete=["c"])
     assert [how["discrete"] for *_, how in asked] == [[], ["c"], ["c"]]
     store = tmp_path / "pairs.sqlite"
     for discrete in (None, True, False, ["a"], ["a", "c"]):
-        deminat.pairwise(frame, ["a"], ["like a"], discrete=discrete, store=store)
+        sides = ["a"], ["like a"]
+        deminat.pairwise(frame, *sides, refine="all", discrete=discrete, store=store)
     assert [how["discrete"] for *_, how in asked[3:]] == [None, True, False, ["a"]]
     with pytest.raises(DataError, match="no column 'b'"):
         deminat.pairwise(frame, discrete=["b"])
@@ -157,7 +158,8 @@ def test_each_pair_is_told_of_its_own_labels(asked, tmp_path):
 
 def test_a_matrix_goes_on_unless_the_values_changed(tmp_path, monkeypatch):
     frame, store = frame_of(60).select("a", "like a", "c"), tmp_path / "pairs.sqlite"
-    first = deminat.pairwise(frame.select("a", "like a"), store=store)
+    how = {"store": store, "refine": "all", "preset": "quick"}
+    first = deminat.pairwise(frame.select("a", "like a"), **how)
 
     asked = []
 
@@ -166,10 +168,10 @@ def test_a_matrix_goes_on_unless_the_values_changed(tmp_path, monkeypatch):
         return deminat.api.estimate(x, y, **how)
 
     monkeypatch.setattr("deminat.matrix.estimate", counted)
-    again = deminat.pairwise(frame, store=store)
+    again = deminat.pairwise(frame, **how)
     assert asked == [("a", "c"), ("like a", "c")]
     assert again.table.head(1).drop("q_value").equals(first.table.drop("q_value"))
-    deminat.pairwise(frame.with_columns(a=pl.col("a") + 1).select("a", "like a"), store=store)
+    deminat.pairwise(frame.with_columns(a=pl.col("a") + 1).select("a", "like a"), **how)
     assert len(asked) == 3
 
 
@@ -219,7 +221,7 @@ def test_preparing_many_pairs_uses_each_name_a_few_times_a_pair(prepared):
     frame = wide_frame(766)
     names = [_CountedName(name) for name in frame.columns]
     _CountedName.uses = 0
-    cells = prepared(frame, names).cells
+    cells = prepared(frame, names, refine="all").cells
     assert len(cells) == 766 * 765 // 2
     assert _CountedName.uses <= 5 * len(cells)
 
@@ -234,8 +236,10 @@ def test_the_work_of_a_pair_does_not_grow_with_the_number_of_columns(prepared):
 
 def test_several_processes_find_the_same():
     frame = frame_of(60).select("a", "like a", "c")
-    one, two = (deminat.pairwise(frame, n_jobs=jobs) for jobs in (1, 2))
+    how = {"refine": 1, "preset": "quick"}
+    one, two = (deminat.pairwise(frame, n_jobs=jobs, **how) for jobs in (1, 2))
     assert one.table.equals(two.table)
+    assert sorted(one.table["method"]) == ["quick", "ranks", "ranks"]
 
 
 _NUMBERS = [1, 2, 3] * 20
@@ -262,7 +266,7 @@ def test_stored_rows_are_not_used_for_another_type_or_for_nulls(asked, tmp_path,
     for i, column in enumerate(columns, start=1):
         frame = frame_class({"a": column, "b": np.arange(60.0)})
         for _ in range(2):
-            deminat.pairwise(frame, store=tmp_path / "pairs.sqlite")
+            deminat.pairwise(frame, refine="all", store=tmp_path / "pairs.sqlite")
             assert len(asked) == i
 
 
@@ -420,7 +424,8 @@ def test_the_command_takes_groups_and_times_from_columns(tmp_path, paired):
 
 def test_the_command_says_what_warnings_mean(tmp_path):
     frame_of(100).select("a", "c").write_csv(tmp_path / "rows.csv")
-    result = called(tmp_path / "rows.csv", "--out", tmp_path / "out")
+    words = "--refine", "all", "--preset", "quick", "--out", tmp_path / "out"
+    result = called(tmp_path / "rows.csv", *words)
     said = "warning for 1 of 1 pairs, quoted from the first: underpowered: 100 pairs are few"
     assert said in result.stderr
 

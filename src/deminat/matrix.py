@@ -1,49 +1,72 @@
-"""Mutual information of all pairs of columns of a table.
+"""Mutual information of all pairs of columns of a table, in two tiers.
 
-Each pair is estimated on its own, with a p-value of independence by permutation. Of many tests
-some are below .05 by sampling noise alone. So the p-values are adjusted by Benjamini and Hochberg:
-of the pairs with `q_value` at most .05, one in twenty is expected to be a false discovery. Pairs
-share columns, and so their tests depend on each other. The adjustment is known to hold well in
-that case, though this is not proved.
+The fast tier has a p-value, an estimate and an interval for every pair, in some 0.1 ms each: see
+`inference/all_pairs.py`. The strongest pairs, or all, are then estimated by the default recipe, in
+seconds each. Dependent rows need the recipe, which permutes groups and shifts series.
 
-The pairs are cells of a sweep: they run in several processes or on a cluster, their rows are
-durable, and an interrupted matrix continues where it stopped. A cell is identified by the types and
-values of its columns, so that stored rows of other data are never used.
+Of many tests some are below .05 by sampling noise alone. So the p-values are adjusted by Benjamini
+and Hochberg: of the pairs with `q_value` at most .05, one in twenty is expected to be a false
+discovery. Pairs share columns, and so their tests depend on each other. The adjustment is known to
+hold well in that case, though this is not proved.
+
+Work is done in cells of a sweep, tiles of pairs and then single pairs: they run in several
+processes or on a cluster, their rows are durable, and an interrupted matrix continues where it
+stopped. A cell is identified by the types and values of its columns, so that stored rows of other
+data are never used.
 
 References:
     Benjamini and Hochberg (1995), Controlling the false discovery rate.
 """
 
-import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, combinations, product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import narwhals as nw
 import numpy as np
 import polars as pl
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
 from .api import estimate
 from .data.arrays import as_rows
 from .data.files.columns import format_names
-from .data.labels import Discrete
+from .data.labels import Discrete, check_discrete
 from .data.sample import NanPolicy, RowOptions
 from .errors import DataError
 from .estimators.registry import Preset
+from .inference.tiles import (
+    Loaded,
+    fingerprint,
+    found_of,
+    load_columns,
+    run_tile,
+    seconds_a_pair,
+    tiles,
+)
 from .results import Caution
+from .runtime.progress import Progress
 from .runtime.rowstore import Cell, Row, SqliteStore
 from .runtime.sweep import Sweep, run_sweep
 
 __all__ = ["PairwiseResult", "pairwise"]
 
+Refine: TypeAlias = int | Literal["all"]
+
 _MEASURES = ("mi", "standard_error", "low", "high", "p_value", "lower_bound")
-_TABLE = ("x", "y", *_MEASURES, "n", "warnings", "error")
+_TABLE = ("x", "y", *_MEASURES, "n", "method", "warnings", "error")
+_FAST = "ranks"  # the name of the fast tier in tables
+_LABELS = Caution(
+    "labels",
+    "columns of few values are read as labels: their codes may be in any order",
+    "Pass discrete=False (--discrete none) if they are measurements",
+)
 _MANY_ROWS = 2_000  # half of so many suffice for training
+_MINUTES = 120  # seconds from which time is told in minutes
 
 
 @dataclass(frozen=True)
@@ -52,8 +75,9 @@ class PairwiseResult:
 
     Args:
         table: A row for each pair: `x`, `y`, `mi` in nats with `standard_error`, `low` and `high`
-            of its interval, `lower_bound`, `p_value`, `q_value`, `n`, `warnings`, and `error`,
-            which says why a pair could not be estimated.
+            of its interval, `lower_bound`, `p_value`, `q_value`, `n`, `method`, which is `ranks` in
+            the fast tier and otherwise the preset, `warnings`, and `error`, which says why a pair
+            could not be estimated.
         warnings: What the codes in the table mean, each in the words of the first pair that has it.
     """
 
@@ -95,7 +119,8 @@ def pairwise(
     x: Sequence[str] | None = None,
     y: Sequence[str] | None = None,
     *,
-    preset: Preset = "quick",
+    refine: Refine = 0,
+    preset: Preset = "auto",
     folds: int | None = None,
     seed: int = 0,
     nan: NanPolicy = "raise",
@@ -105,18 +130,23 @@ def pairwise(
     store: Path | None = None,
     n_jobs: int = 1,
     cluster: str | None = None,
-    progress: Any = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> PairwiseResult:
     """Estimate the mutual information of all pairs of columns, or of some with others.
+
+    Every pair has a p-value and an estimate by ranks, in some 0.1 ms. The strongest may be refined
+    by the recipe of `estimate`, in seconds each. With groups or order all are.
 
     Args:
         data: A frame of pandas or polars.
         x: Columns of the one side, each pair once. By default all columns that are numbers or
             labels; a warning names the others.
         y: Columns of the other side; by default those of x.
-        preset: As of `estimate`.
-        folds: As of `estimate`. The default is 5 below 2,000 rows, where critics need most of them
-            for training, and 2 from there on.
+        refine: How many of the strongest pairs are estimated by the recipe, too, or `"all"`.
+        preset: The recipe, as of `estimate`.
+        folds: As of `estimate`, for the recipe. The default is 5 below 2,000 rows, where critics
+            need most of them for training, and 2 from there on.
         seed: One seed gives one answer.
         nan: `"raise"` an error on missing values, or `"omit"` the rows of a pair that hold one.
         groups: As of `estimate`, or the name of a column, which is then in no pair unless named.
@@ -126,26 +156,145 @@ def pairwise(
         store: A file of durable rows, to continue from; `None` holds them in memory.
         n_jobs: Processes to use.
         cluster: Address of a Dask scheduler to use instead.
-        progress: Called with the share of the pairs that is done.
+        progress: Called with the share of the work that is done.
+        say: Called with a line on the number of pairs and the time they will take.
     """
+    if refine != "all" and (not isinstance(refine, int) or refine < 0):
+        raise ValueError(f"refine must be a number of pairs or 'all', got {refine!r}")
+    check_discrete(discrete)
     frame = nw.from_native(data, eager_only=True)
     apart = [name for name in (groups, order) if isinstance(name, str)]
-    options = RowOptions(None, None, nan, None, seed, discrete)
     _check_names(frame, [*(x or ()), *(y or ()), *apart, *_listed(discrete)])
     x = _usable(frame.drop(apart)) if x is None else x
-    if folds is None:
-        folds = 5 if len(frame) < _MANY_ROWS else 2
     groups, order = (
         frame[value].to_native() if isinstance(value, str) else value for value in (groups, order)
     )
-    shared: Cell = {"preset": preset, "folds": folds, "seed": seed, "nan": nan}
-    labels = (("groups", groups), ("order", order))
-    shared |= {name: _fingerprint(value) for name, value in labels if value is not None}
-    options = replace(options, groups=groups, order=order)
-    sweep = Sweep(_cells(frame, _pairs(x, y), shared, options), _estimated)
+    recipe = _Recipe(
+        preset,
+        folds or (5 if len(frame) < _MANY_ROWS else 2),
+        RowOptions(groups, order, nan, None, seed, discrete),
+    )
+    pairs = _pairs(x, y)
+    slow = recipe.rows_depend or refine == "all"
     with SqliteStore.in_memory() if store is None else SqliteStore.writing(store) as rows:
-        found = run_sweep(sweep, rows, jobs=n_jobs, cluster=cluster, progress=progress)
+
+        def run(cells: Sequence[Cell], work: Callable[[Cell], list[Row]]) -> list[Row]:
+            sweep = Sweep(cells, work)
+            return run_sweep(sweep, rows, jobs=n_jobs, cluster=cluster, progress=progress)
+
+        if slow:
+            found = run(_cells(frame, pairs, recipe), _estimated)
+        else:
+            found = _by_ranks(frame, pairs, recipe, run, _Announced(say, n_jobs))
+            chosen = _strongest(found, refine)
+            if chosen:
+                better = run(_cells(frame, [(r["x"], r["y"]) for r in chosen], recipe), _estimated)
+                found = _replaced(found, better)
     return PairwiseResult(_adjusted(found), _first_of_each(found))
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """How single pairs are estimated.
+
+    Args:
+        preset: As of `estimate`.
+        folds: As of `estimate`.
+        rows: What to do with rows.
+    """
+
+    preset: Preset
+    folds: int
+    rows: RowOptions
+
+    @property
+    def rows_depend(self) -> bool:
+        """Whether rows are in groups or in an order."""
+        named = self.rows.groups is not None
+        return named or not (self.rows.order is None or self.rows.order is False)
+
+
+@dataclass(frozen=True)
+class _Announced:
+    """Who is told how long the fast tier takes.
+
+    Args:
+        say: Called with a line; `None` for nobody.
+        n_jobs: Processes that will share the work.
+    """
+
+    say: Callable[[str], None] | None
+    n_jobs: int
+
+    def __call__(self, loaded: Loaded, pairs: int, seed: int) -> None:
+        """Tell the number of pairs and the time expected."""
+        if self.say is None or not loaded.columns:
+            return
+        columns = list(loaded.columns.values())
+        seconds = seconds_a_pair(columns, seed) * pairs / max(1, effective_n_jobs(self.n_jobs))
+        time = "a second" if seconds < 1 else f"{seconds:,.0f} s"
+        if seconds > _MINUTES:
+            time = f"{seconds / 60:,.0f} min"
+        rows = len(columns[0].values)
+        self.say(f"{pairs:,} pairs of {len(columns):,} columns, {rows:,} rows: about {time}")
+
+
+def _by_ranks(
+    frame: nw.DataFrame[Any],
+    pairs: Sequence[tuple[str, str]],
+    recipe: _Recipe,
+    run: Callable[[Sequence[Cell], Callable[[Cell], list[Row]]], list[Row]],
+    announce: _Announced,
+) -> list[Row]:
+    """Return the row of each pair by the fast tier, in the order of the pairs."""
+    names = list(dict.fromkeys(chain.from_iterable(pairs)))
+    rows = recipe.rows
+    loaded = load_columns(frame, names, rows.discrete, rows.nan == "omit")
+    usable = [pair for pair in pairs if not loaded.refused.keys() & set(pair)]
+    announce(loaded, len(usable), rows.seed)
+    cells = tiles(loaded.columns, usable, rows.seed)
+    known: dict[tuple[str, str], Row] = {}
+    for cell, row in zip(cells, run(cells, run_tile) if cells else (), strict=True):
+        of_pairs, found = found_of(cell, row)
+        low, high = found.interval()
+        numbers = (found.mi, found.error, low, high, found.p_value)
+        for pair, n, *values in zip(of_pairs, found.n.tolist(), *numbers, strict=True):
+            known[pair] = _fast_row(pair, n, [float(v) for v in values], loaded)
+    return [known.get(pair) or _refused(pair, loaded) for pair in pairs]
+
+
+def _fast_row(pair: tuple[str, str], n: int, values: Sequence[float], loaded: Loaded) -> Row:
+    row: Row = {**_empty(pair), "n": n, "method": _FAST}
+    if np.isnan(values[0]):
+        return {**row, "error": f"{n} rows have both values: too few"}
+    row |= dict(zip(("mi", "standard_error", "low", "high", "p_value"), values, strict=True))
+    if loaded.read_as_labels & set(pair):
+        row |= {"warnings": _LABELS.code, "cautions": [asdict(_LABELS)]}
+    return row
+
+
+def _refused(pair: tuple[str, str], loaded: Loaded) -> Row:
+    reason = next(loaded.refused[name] for name in pair if name in loaded.refused)
+    return {**_empty(pair), "error": reason}
+
+
+def _empty(pair: tuple[str, str]) -> Row:
+    x, y = pair
+    nothing = dict.fromkeys((*_MEASURES, "n"))
+    return {"x": x, "y": y, **nothing, "method": "", "warnings": "", "cautions": [], "error": ""}
+
+
+def _strongest(rows: Sequence[Row], refine: Refine) -> list[Row]:
+    """Return the rows of the pairs with the smallest p-values; of equal ones, the largest MI."""
+    known = [row for row in rows if row["p_value"] is not None]
+    ordered = sorted(known, key=lambda row: (row["p_value"], -row["mi"]))
+    return ordered[: len(ordered) if refine == "all" else refine]
+
+
+def _replaced(rows: Sequence[Row], better: Sequence[Row]) -> list[Row]:
+    """Return the rows with some replaced, unless their pair could not be estimated."""
+    known = {(row["x"], row["y"]): row for row in better if not row["error"]}
+    return [known.get((row["x"], row["y"]), row) for row in rows]
 
 
 def _check_names(frame: nw.DataFrame[Any], names: Sequence[str]) -> None:
@@ -200,11 +349,20 @@ def _pairs(x: Sequence[str], y: Sequence[str] | None) -> list[tuple[str, str]]:
 
 
 def _cells(
-    frame: nw.DataFrame[Any], pairs: list[tuple[str, str]], shared: Cell, rows: RowOptions
+    frame: nw.DataFrame[Any], pairs: Sequence[tuple[str, str]], recipe: _Recipe
 ) -> list[Cell]:
-    """Return a cell of each pair, with the entries `shared` by all."""
+    """Return a cell of each pair for the recipe."""
+    rows = recipe.rows
+    shared: Cell = {
+        "preset": recipe.preset,
+        "folds": recipe.folds,
+        "seed": rows.seed,
+        "nan": rows.nan,
+    }
+    units = (("groups", rows.groups), ("order", rows.order))
+    shared |= {name: fingerprint(value) for name, value in units if value is not None}
     names = dict.fromkeys(chain.from_iterable(pairs))
-    columns = {name: (frame[name].to_native(), _fingerprint(frame[name])) for name in names}
+    columns = {name: (frame[name].to_native(), fingerprint(frame[name])) for name in names}
     cells: list[Cell] = []
     for a, b in pairs:
         (x, of_x), (y, of_y) = columns[a], columns[b]
@@ -218,24 +376,10 @@ def _cells(
     return cells
 
 
-def _fingerprint(column: Any) -> str:
-    """Return a short text that only the same type and values have; of a bool its name."""
-    if isinstance(column, bool):
-        return str(column)
-    series = nw.from_native(column, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        values, dtype = series.to_list(), repr(series.dtype)
-    else:
-        values = np.asarray(column).tolist()
-        dtype = repr(pl.Series(values, strict=False).dtype)
-    text = "\0".join([dtype, *map(repr, values)])  # repr: a null is not the text "None"
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
 def _estimated(cell: Cell) -> list[Row]:
-    """Return the row of a pair."""
+    """Return the row of a pair by the recipe."""
     pair = cast(_PairCell, cell)
-    row: Row = dict.fromkeys((*_MEASURES, "n")) | {"warnings": "", "cautions": [], "error": ""}
+    row = _empty((pair["x"], pair["y"])) | {"method": pair["preset"]}
     try:
         result = estimate(
             *pair.columns,
@@ -267,7 +411,7 @@ def _first_of_each(rows: list[Row]) -> tuple[Caution, ...]:
 
 def _adjusted(rows: list[Row]) -> pl.DataFrame:
     """Return a table with adjusted p-values."""
-    values = [{key: row[key] for key in _TABLE} for row in rows]
+    values = [{key: row.get(key) for key in _TABLE} for row in rows]
     table = pl.DataFrame(values, infer_schema_length=None)
     table = table.with_columns(pl.col(*_MEASURES).cast(pl.Float64))
     q_values = table["p_value"].to_numpy().copy()  # NaN of an untested pair

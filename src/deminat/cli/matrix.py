@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["matrix"]
 
 _LEVEL = 0.05  # false discovery rate
+_SHOWN = 40  # pairs that are printed
+_EDGES = 200  # pairs that a network shows
 _LEFT_OUT = "neither numbers nor repeated words; declare categories with --categorical"
 _FORMATS = {"mi": ".3f", "low": ".3f", "high": ".3f", "p_value": ".2g", "q_value": ".2g"}
 _HEADINGS = {"mi": "nats", "p_value": "p", "q_value": "q"}
@@ -39,7 +41,14 @@ def matrix(
     out: Annotated[
         Path, Option(help="Folder for table and figures. Pairs in it are not run again.")
     ] = Path("matrix"),
-    preset: opt.Recipe = "quick",
+    refine: Annotated[
+        str,
+        Option(
+            help="Estimate this many of the strongest pairs, or all, by the recipe as well, in "
+            "seconds each."
+        ),
+    ] = "0",
+    preset: opt.Recipe = "auto",
     folds: Annotated[
         int | None, Option(min=2, help="Number of folds (default 5 below 2,000 rows, else 2).")
     ] = None,
@@ -51,7 +60,11 @@ def matrix(
 ) -> None:
     """Estimate all pairs of columns of a file, with p-values adjusted for their number.
 
+    Each pair takes a fraction of a millisecond, by ranks; pairs of dependent rows take seconds.
+
     deminat matrix cells.parquet --out pairs
+
+    deminat matrix cells.parquet --refine 20
 
     deminat matrix genes.csv --x 'gene_*' --y phenotype
 
@@ -60,6 +73,7 @@ def matrix(
     from ..data import files
     from ..data.files.columns import format_names
 
+    count = _refined(refine)
     with progress("pairs", resumable=True) as report_share:
         apart = row_column_names(groups, order)
         selected = files.read_columns(file, x, y, categorical=categorical, apart=apart)
@@ -74,6 +88,7 @@ def matrix(
             frame,
             xs,
             ys,
+            refine=count,
             preset=preset,
             folds=folds,
             seed=seed,
@@ -85,13 +100,24 @@ def matrix(
             n_jobs=jobs or -1,
             cluster=cluster,
             progress=report_share,
+            say=say,
         )
     written = _write(result, out)
     if as_json:
         print_json(result.table.to_dicts())
     else:
-        print_table([_line(row) for row in result.table.sort("mi", descending=True).to_dicts()])
+        ordered = result.table.sort("mi", descending=True, nulls_last=True)
+        print_table([_line(row) for row in ordered.head(_SHOWN).to_dicts()])
+        if len(ordered) > _SHOWN:
+            say(f"the {_SHOWN} largest of {len(ordered):,} pairs; all are in {out / 'pairs.csv'}")
     _say_found(result, f"wrote {written} to {out}")
+
+
+def _refined(text: str) -> Any:
+    """Return a number of pairs, or "all"."""
+    if text == "all" or text.isdigit():
+        return text if text == "all" else int(text)
+    raise typer.BadParameter(f"--refine takes a number of pairs, or all; got {text}")
 
 
 def _say_found(result: "PairwiseResult", written: str) -> None:
@@ -128,11 +154,22 @@ def _write(result: "PairwiseResult", out: Path) -> str:
     if find_spec("matplotlib") is None:
         say("note: no figures, because matplotlib is missing: pip install matplotlib")
         return "pairs.parquet and pairs.csv"
+    import numpy as np  # late: the help needs none
+
+    from ..report.clustering import MOST_SHOWN, clustered
     from ..report.plots import save_heat_map, save_network
 
     lines, columns, nats = result.square()
-    save_heat_map(out / "heat_map.png", (lines, columns), nats)
-    edges = list(result.significant(_LEVEL).select("x", "y", "mi").iter_rows())
-    names = list(dict.fromkeys([*lines, *columns]))
-    save_network(out / "network.png", names, edges, f"pairs with q <= {_LEVEL:g}, by their nats")
+    rows, others = clustered(lines, columns, nats)
+    shown = [lines[i] for i in rows], [columns[j] for j in others]
+    save_heat_map(out / "heat_map.png", shown, nats[np.ix_(rows, others)])
+    strongest = result.significant(_LEVEL).head(_EDGES)
+    edges = list(strongest.select("x", "y", "mi").iter_rows())
+    names = list(dict.fromkeys([*shown[0], *shown[1], *lines, *columns]))
+    title = f"pairs with q <= {_LEVEL:g}, by their nats"
+    if len(edges) == _EDGES:
+        title = f"the {_EDGES} strongest {title}"
+    save_network(out / "network.png", names, edges, title)
+    if max(len(lines), len(columns)) > MOST_SHOWN:
+        say(f"heat_map.png shows the {MOST_SHOWN} columns with the largest values")
     return "pairs.parquet, pairs.csv, heat_map.png and network.png"
