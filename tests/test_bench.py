@@ -156,6 +156,15 @@ ROWS = {
     "conditional": ({**RULED, "case": "some"}, {"estimate": 9.9}),
     "wild": (JUDGED, {"estimate": 9.0}),
     "plasmode": (JUDGED, {"estimate": 8.0}),
+    "power": (
+        {"simulation": "linear", "columns": 1, "samples": 9, "power": 0.95, "milliseconds": 1.0}
+        | {"n": 100, "seed": 0},
+        {"power": 0.5},
+    ),
+    "pairs": (
+        {"kind": "error", "n": 1_000, "error": 0.04, "ksg": 0.05, "own_cpu": 0.001, "ksg_cpu": 0.1},
+        {"error": 0.2},
+    ),
     "trust": ({"case": "some", "n": 200, "runs": 500, "rejected": 25}, {"rejected": 80}),
 }
 
@@ -173,6 +182,35 @@ def rows_of(name, **changed):
     if name == "highmi":
         return [{**row, "n": 32_000, "family": family} for family in _ALLOWED]
     return [row]
+
+
+def test_tables_of_pairs_are_judged_too():
+    good = [
+        {"kind": "null", "n": 1_000, "found": 0},
+        {"kind": "time", "n": 1_000, "found": 9, "whole": 20.0},
+    ]
+    bad = [{**row, "found": 3, "whole": 300.0} for row in good]
+    assert [line[:4] for line in BENCHES["pairs"].verdict(good)] == ["ok  "] * 3
+    assert [line[:4] for line in BENCHES["pairs"].verdict(bad)] == ["MISS"] * 3
+
+
+def test_a_cell_of_pairs_is_measured():
+    cells = BENCHES["pairs"].cells([0])
+    assert {cell["kind"] for cell in cells} == {"error", "null", "time"}
+    row = BENCHES["pairs"].run({**cells[0], "n": 200})
+    assert 0 <= row["error"] < 0.5
+    assert row["own_cpu"] < row["ksg_cpu"] * 50
+
+
+def test_power_is_measured_on_the_samples_of_a_folder(tmp_path, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(5, 50, 1))
+    np.savez(tmp_path / "50_1.npz", linear_x=x, linear_y=x)
+    cell = {"simulation": "linear", "n": 50, "columns": 1, "seed": 0}
+    monkeypatch.delenv("DEMINAT_HYPPO", raising=False)
+    with pytest.raises(DataError, match="hyppo_samples"):
+        BENCHES["power"].run(cell)
+    monkeypatch.setenv("DEMINAT_HYPPO", str(tmp_path))
+    assert BENCHES["power"].run(cell)["power"] == 1
 
 
 @pytest.mark.parametrize("name", BENCHES)

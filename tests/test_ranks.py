@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import chi2, kstest
+from scipy.stats import gamma, kstest
 
 import deminat
 from deminat.inference import rank_test as module
@@ -44,11 +44,13 @@ def test_ties_are_broken_at_random():
 
 def test_log_h_is_the_weighted_mean_of_inverse_p_values():
     n, squares = 24, RNG(0).chisquare(1, size=(12, 12))
-    cuts = [1, 2, 3, 4, 6, 8, 12]
+    cuts, m = [1, 2, 3, 4, 6, 8, 12], 23
     total = weight = 0.0
     for j in cuts:
         for k in cuts:
-            p = chi2.sf(squares[:j, :k].sum() * (n - 1) / n, j * k)
+            variance = 2 * j * k * (m - j) * (m - k) / ((m - 1) * (m + 2))
+            shape = (j * k) ** 2 / variance
+            p = gamma.sf(squares[:j, :k].sum() * m / n, shape, scale=j * k / shape)
             w = 1 / min(j, k) / max(j, k) ** 0.5
             total, weight = total + w / p, weight + w
     assert harmonic(squares, n) == pytest.approx(np.log(total / weight))
@@ -56,6 +58,18 @@ def test_log_h_is_the_weighted_mean_of_inverse_p_values():
     (alone,) = permuted_harmonics(*blocks, [np.arange(n)])
     product = (blocks[0].features.T @ blocks[1].features) ** 2 / n
     assert alone == pytest.approx(float(harmonic(product, n)))
+
+
+def test_sums_of_squares_have_the_mean_and_the_variance_of_random_rotations():
+    n, j, k, rng = 30, 8, 3, RNG(0)
+    grid = cosines(n)
+    sums = np.array(
+        [((grid[:, :j].T @ rng.permutation(grid[:, :k])) ** 2).sum() for _ in range(4000)]
+    )
+    sums *= (n - 1) / n / n
+    m = n - 1
+    assert sums.mean() == pytest.approx(j * k, rel=0.02)
+    assert sums.var() == pytest.approx(2 * j * k * (m - j) * (m - k) / ((m - 1) * (m + 2)), rel=0.1)
 
 
 @pytest.mark.parametrize("n", [20, 35, 120, 700])

@@ -29,7 +29,10 @@ __all__ = ["TABLES", "read", "setup"]
 RESULTS = Path(__file__).parents[2] / "results"
 
 # Of experts, by a word of their names; a network on a baseline is a network.
-_KINDS = "network", "curve", "mixture", "table", "pairs of columns", "classes", "copula", "nothing"
+_KINDS = (
+    *("network", "curve", "mixture", "elliptical", "table", "pairs of columns", "classes"),
+    *("copula", "nothing"),
+)
 _BANDS = {(0.0, 0.5): "under half a nat", (0.5, 1.5): ".5 to 1.5 nats", (1.5, 9.0): "above"}
 
 
@@ -229,7 +232,7 @@ TABLES: dict[str, Callable[[], str]] = {
         f"{name}-verdict": lambda name=name: _verdict(name)
         for name in (
             *("bmi", "highmi", "cap", "alpha", "independent", "speed", "cells"),
-            *("mixed", "conditional", "waiting", "infomax", "wild", "plasmode"),
+            *("mixed", "conditional", "waiting", "infomax", "wild", "plasmode", "power", "pairs"),
         )
     },
     **{f"paper-{name}": lambda name=name: _experiment(name) for name in EXPERIMENTS},

@@ -3,8 +3,11 @@ r"""Independence of two columns by their ranks: an adaptive smooth test.
 Let u and v be the ranks of n rows, from 0 to 1, and $\phi_j(u) = \sqrt2 \cos(\pi j u)$. If the
 columns are independent, the coefficients $a_{jk} = n^{-1/2} \sum_i \phi_j(u_i)\, \phi_k(v_i)$ of
 their copula are nearly standard normal. Sums of squares over rectangles $j \le J$, $k \le K$ see
-coarse and fine dependence. Each sum has a p-value, by the $\chi^2$ law of JK degrees of freedom.
-The test statistic is their weighted harmonic mean,
+coarse and fine dependence. Each sum has a p-value. Were the centred rows turned at random instead
+of permuted, its mean would be JK and, with $m = n - 1$, its variance
+$2 J K (m - J)(m - K) / ((m - 1)(m + 2))$. The p-value is that of a gamma distribution with these,
+which for many rows is the $\chi^2$ law. The test statistic is the weighted harmonic mean of the
+p-values,
 
 $$ H = \sum_{JK} w_{JK} / p_{JK}, \qquad w_{JK} \propto 1 / (\min(J, K) \sqrt{\max(J, K)}) , $$
 
@@ -60,6 +63,7 @@ COSINES = _CUTS[-1]
 LEAST_RANKED = 20  # rows: of fewer there is no table
 _MOST_VALUES = 200  # of a label that have indicators
 _SMALLEST = 1e-300
+_LEAST_LEFT = 1e-3  # share of the variance that a label of nearly n values leaves
 
 
 def rank_test(x: Array, y: Array, rng: np.random.Generator) -> tuple[float, float]:
@@ -134,11 +138,9 @@ def label_blocks(column: Array, rng: np.random.Generator) -> Blocks:
 
 def permuted_harmonics(x: Blocks, y: Blocks, orders: Iterable[Places]) -> Array:
     """Return log H (m,) for each of some orders of the rows of y."""
-    sizes_x, sizes_y = x.ends - x.starts, y.ends - y.starts
-    weights, halves = _weights(sizes_x, sizes_y), np.outer(sizes_x, sizes_y) / 2
-    n = len(x.features)
+    n, sizes = len(x.features), (x.ends - x.starts, y.ends - y.starts)
     sums = [_block_sums((x.features.T @ y.features[order]) ** 2 / n, x, y) for order in orders]
-    return _log_harmonic(np.array(sums) * ((n - 1) / n), weights, halves)
+    return _log_harmonic(np.array(sums), _Rectangles.of(*sizes, n))
 
 
 def _block_sums(squares: Array, x: Blocks, y: Blocks) -> Array:
@@ -150,31 +152,50 @@ def _block_sums(squares: Array, x: Blocks, y: Blocks) -> Array:
 
 def harmonic(squares: Array, n: int) -> Array:
     """Return log H (...,) from squared coefficients (..., k, k) of n rows."""
-    cuts, weights, halves = _rectangles(n)
+    cuts, rectangles = _rectangles(n)
     sums = squares.cumsum(axis=-1)[..., cuts - 1].cumsum(axis=-2)[..., cuts - 1, :]
-    return _log_harmonic(sums * ((n - 1) / n), weights, halves)
+    return _log_harmonic(sums, rectangles)
 
 
-def _log_harmonic(sums: Array, weights: Array, halves: Array) -> Array:
-    p_values = np.maximum(gammaincc(halves, sums / 2), _SMALLEST)
-    return np.asarray(np.log((weights / p_values).sum(axis=(-2, -1))))
+@dataclass(frozen=True)
+class _Rectangles:
+    """Weights, and gamma distributions, of sums of squares over rectangles of coefficients.
+
+    Args:
+        weights: (j, k), which add up to 1.
+        shapes: (j, k) of the distributions.
+        rates: (j, k) of the distributions.
+    """
+
+    weights: Array
+    shapes: Array
+    rates: Array
+
+    @classmethod
+    def of(cls, of_x: Places, of_y: Places, n: int) -> "_Rectangles":
+        """Return those of some sizes (j,) and (k,), for n rows."""
+        weights = 1 / np.minimum.outer(of_x, of_y) / np.sqrt(np.maximum.outer(of_x, of_y))
+        count, m = np.outer(of_x, of_y).astype(np.float64), n - 1
+        left = np.outer(m - of_x, m - of_y) / ((m - 1) * (m + 2))
+        shapes = count / (2 * np.maximum(left, _LEAST_LEFT))
+        return cls(weights / weights.sum(), shapes, shapes / count * (m / n))
+
+
+def _log_harmonic(sums: Array, rectangles: _Rectangles) -> Array:
+    p_values = gammaincc(rectangles.shapes, sums * rectangles.rates)
+    ratios = rectangles.weights / np.maximum(p_values, _SMALLEST)
+    return np.asarray(np.log(ratios.sum(axis=(-2, -1))))
 
 
 @cache
-def _rectangles(n: int) -> tuple[Places, Array, Array]:
-    """Return the cuts (c,), and for rectangles (c, c) weights and half the degrees of freedom."""
+def _rectangles(n: int) -> tuple[Places, _Rectangles]:
+    """Return the cuts of n ranks, and the rectangles between them."""
     cuts = _cuts(n)
-    return cuts, _weights(cuts, cuts), np.outer(cuts, cuts) / 2
+    return cuts, _Rectangles.of(cuts, cuts, n)
 
 
 def _cuts(n: int) -> Places:
     return np.array([cut for cut in _CUTS if cut <= _most(n)])
-
-
-def _weights(of_x: Places, of_y: Places) -> Array:
-    """Return the weights of rectangles of some sizes (kx,) and (ky,)."""
-    found = 1 / np.minimum.outer(of_x, of_y) / np.sqrt(np.maximum.outer(of_x, of_y))
-    return np.asarray(found / found.sum())
 
 
 def rank_p_values(log_h: Array, n: int) -> Array:

@@ -19,6 +19,8 @@ _MODULES = (
     "wild",
     "plasmode",
     "trust",
+    "power",
+    "pairs",
     "infomax_step",
 )
 BENCHES: dict[str, Bench] = {
