@@ -34,6 +34,8 @@ from .objectives import NWJ as NWJ
 from .objectives import SMILE as SMILE
 from .objectives import InfoNCE as InfoNCE
 from .persistence.saved_run import load as load
+from .ranking import Ranking as Ranking
+from .ranking import rank as rank
 from .results import Caution as Caution
 from .results import IndependenceResult as IndependenceResult
 from .results import MIResult as MIResult

@@ -53,7 +53,7 @@ from .runtime.progress import Progress
 from .runtime.rowstore import Cell, Row, SqliteStore
 from .runtime.sweep import Sweep, run_sweep
 
-__all__ = ["PairwiseResult", "pairwise"]
+__all__ = ["PairwiseResult", "Refine", "pairwise", "usable_columns"]
 
 Refine: TypeAlias = int | Literal["all"]
 
@@ -66,6 +66,7 @@ _LABELS = Caution(
     "Pass discrete=False (--discrete none) if they are measurements",
 )
 _MANY_ROWS = 2_000  # half of so many suffice for training
+_FEW_PAIRS = 5_000  # that are done here
 _MINUTES = 120  # seconds from which time is told in minutes
 
 
@@ -180,7 +181,9 @@ def pairwise(
 
         def run(cells: Sequence[Cell], work: Callable[[Cell], list[Row]]) -> list[Row]:
             sweep = Sweep(cells, work)
-            return run_sweep(sweep, rows, jobs=n_jobs, cluster=cluster, progress=progress)
+            # Processes take longer to start than few pairs by ranks take.
+            jobs = 1 if work is run_tile and len(pairs) < _FEW_PAIRS else n_jobs
+            return run_sweep(sweep, rows, jobs=jobs, cluster=cluster, progress=progress)
 
         if slow:
             found = run(_cells(frame, pairs, recipe), _estimated)
@@ -309,9 +312,14 @@ def _listed(discrete: Discrete) -> Sequence[str]:
     return () if discrete is None or isinstance(discrete, bool | np.bool_) else discrete
 
 
+def usable_columns(frame: nw.DataFrame[Any]) -> list[str]:
+    """Return the columns that are numbers or categories."""
+    return [name for name in frame.columns if _is_usable(frame[name])]
+
+
 def _usable(frame: nw.DataFrame[Any]) -> list[str]:
     """Return the columns that are numbers or categories; warn of the others."""
-    usable = [name for name in frame.columns if _is_usable(frame[name])]
+    usable = usable_columns(frame)
     others = [name for name in frame.columns if name not in set(usable)]
     if others:
         warnings.warn(

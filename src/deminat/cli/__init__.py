@@ -18,6 +18,7 @@ COMMANDS = (
     "independence",
     "laws",
     "matrix",
+    "rank",
     "score",
     "tasks",
     "doctor",

@@ -15,7 +15,7 @@ from .inputs import label_columns, row_column_names, row_columns
 if TYPE_CHECKING:
     from ..matrix import PairwiseResult
 
-__all__ = ["matrix"]
+__all__ = ["matrix", "parse_refine"]
 
 _LEVEL = 0.05  # false discovery rate
 _SHOWN = 40  # pairs that are printed
@@ -73,7 +73,7 @@ def matrix(
     from ..data import files
     from ..data.files.columns import format_names
 
-    count = _refined(refine)
+    count = parse_refine(refine)
     with progress("pairs", resumable=True) as report_share:
         apart = row_column_names(groups, order)
         selected = files.read_columns(file, x, y, categorical=categorical, apart=apart)
@@ -113,7 +113,7 @@ def matrix(
     _say_found(result, f"wrote {written} to {out}")
 
 
-def _refined(text: str) -> Any:
+def parse_refine(text: str) -> Any:
     """Return a number of pairs, or "all"."""
     if text == "all" or text.isdigit():
         return text if text == "all" else int(text)

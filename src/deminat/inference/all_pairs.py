@@ -39,7 +39,7 @@ _COARSE = 24  # cells a side where the p-value is not small
 _SMALL = 0.05
 _AT_ONCE = 1_024  # pairs whose coefficients are in memory
 _BINARY = 2  # values of a label whose order does not matter
-_BINS = 8, 16, 32  # of a number beside a label: the root of n is between
+_BINS = 8, 16, 32  # of a number beside a label; the first where the p-value is not small
 _Z = 1.96
 _SMOOTHED, _FALLS = 1.2, 0.3  # the share of the estimate that may be missing: 1.2 n^-0.3
 _HIDDEN = 6.5  # nats that pairs may hide, times their number: see `interval`
@@ -173,7 +173,7 @@ def _one(x: Column, y: Column, known: NDArray[np.bool_], seed: int) -> tuple[flo
     (log_h,) = permuted_harmonics(of_x, of_y, [np.arange(n)])
     p = float(rank_p_values(log_h, n))
     if any(unordered for _, unordered, _ in sides):
-        bins = min(_BINS, key=lambda b: abs(b - math.sqrt(n) / 2))
+        bins = min(_BINS, key=lambda b: abs(b - math.sqrt(n) / 2)) if p <= _SMALL else _BINS[0]
         codes = [_codes(values, unordered, bins, rng) for values, unordered, rng in sides]
         return (p, *table_information(*codes))
     cells = cells_for(n) if p <= _SMALL else min(_COARSE, cells_for(n))
