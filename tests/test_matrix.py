@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 import deminat
 from deminat import DataError
 from deminat.cli import app
-from deminat.matrix import PairwiseResult, _pairs
+from deminat.data.column_pairs import pairs_of
+from deminat.matrix import PairwiseResult
 
 
 def frame_of(n=300):
@@ -62,11 +63,11 @@ def test_a_square_is_symmetric_and_has_no_diagonal(found):
 
 
 def test_some_columns_with_others():
-    assert _pairs(["a", "b"], ["c"]) == [("a", "c"), ("b", "c")]
-    assert _pairs(["a", "b"], ["b", "a"]) == [("b", "a")]
-    assert _pairs(["a", "b", "c"], None) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert pairs_of(["a", "b"], ["c"]) == [("a", "c"), ("b", "c")]
+    assert pairs_of(["a", "b"], ["b", "a"]) == [("b", "a")]
+    assert pairs_of(["a", "b", "c"], None) == [("a", "b"), ("a", "c"), ("b", "c")]
     with pytest.raises(DataError, match="no pair of different columns"):
-        _pairs(["a"], ["a"])
+        pairs_of(["a"], ["a"])
 
 
 @pytest.mark.parametrize("named", [{"x": ["e"]}, {"y": ["e"]}, {"groups": "e"}, {"order": "e"}])
@@ -77,7 +78,7 @@ def test_columns_that_are_not_there_are_told(named):
 
 def test_many_with_few_is_no_square_even_if_the_few_are_among_the_many():
     names = list("abcdef")
-    pairs = pl.DataFrame(_pairs(names, ["a", "b"]), schema=["x", "y"], orient="row")
+    pairs = pl.DataFrame(pairs_of(names, ["a", "b"]), schema=["x", "y"], orient="row")
     table = pairs.with_columns(mi=pl.Series(range(len(pairs)), dtype=pl.Float64))
     lines, columns, nats = PairwiseResult(table).square()
     assert (sorted(lines), columns) == (names, ["a", "b"])
@@ -354,7 +355,7 @@ def paired(monkeypatch):
 
     def answered(frame, x, y, **how):
         calls.append((frame, x, y, how))
-        pair = dict(zip(("x", "y"), _pairs(x, y)[0], strict=True))
+        pair = dict(zip(("x", "y"), pairs_of(x, y)[0], strict=True))
         numbers = dict.fromkeys(("mi", "low", "high", "p_value", "q_value"), 0.5)
         return PairwiseResult(pl.DataFrame([{**pair, **numbers, "warnings": "", "error": ""}]))
 

@@ -18,10 +18,9 @@ References:
     Benjamini and Hochberg (1995), Controlling the false discovery rate.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain, combinations, product
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -33,8 +32,7 @@ from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
 from .api import estimate
-from .data.arrays import as_rows
-from .data.files.columns import format_names
+from .data.column_pairs import check_names, listed_labels, pairs_of, usable_or_warned
 from .data.labels import Discrete, check_discrete
 from .data.sample import NanPolicy, RowOptions
 from .errors import DataError
@@ -53,7 +51,7 @@ from .runtime.progress import Progress
 from .runtime.rowstore import Cell, Row, SqliteStore
 from .runtime.sweep import Sweep, run_sweep
 
-__all__ = ["PairwiseResult", "Refine", "pairwise", "usable_columns"]
+__all__ = ["PairwiseResult", "Refine", "pairwise"]
 
 Refine: TypeAlias = int | Literal["all"]
 
@@ -165,8 +163,8 @@ def pairwise(
     check_discrete(discrete)
     frame = nw.from_native(data, eager_only=True)
     apart = [name for name in (groups, order) if isinstance(name, str)]
-    _check_names(frame, [*(x or ()), *(y or ()), *apart, *_listed(discrete)])
-    x = _usable(frame.drop(apart)) if x is None else x
+    check_names(frame, [*(x or ()), *(y or ()), *apart, *listed_labels(discrete)])
+    x = usable_or_warned(frame.drop(apart)) if x is None else x
     groups, order = (
         frame[value].to_native() if isinstance(value, str) else value for value in (groups, order)
     )
@@ -175,7 +173,7 @@ def pairwise(
         folds or (5 if len(frame) < _MANY_ROWS else 2),
         RowOptions(groups, order, nan, None, seed, discrete),
     )
-    pairs = _pairs(x, y)
+    pairs = pairs_of(x, y)
     slow = recipe.rows_depend or refine == "all"
     with SqliteStore.in_memory() if store is None else SqliteStore.writing(store) as rows:
 
@@ -298,62 +296,6 @@ def _replaced(rows: Sequence[Row], better: Sequence[Row]) -> list[Row]:
     """Return the rows with some replaced, unless their pair could not be estimated."""
     known = {(row["x"], row["y"]): row for row in better if not row["error"]}
     return [known.get((row["x"], row["y"]), row) for row in rows]
-
-
-def _check_names(frame: nw.DataFrame[Any], names: Sequence[str]) -> None:
-    known = set(frame.columns)
-    for name in names:
-        if name not in known:
-            raise DataError(f"no column {name!r}; there are {', '.join(frame.columns[:20])}")
-
-
-def _listed(discrete: Discrete) -> Sequence[str]:
-    """Return the columns that are named as labels."""
-    return () if discrete is None or isinstance(discrete, bool | np.bool_) else discrete
-
-
-def usable_columns(frame: nw.DataFrame[Any]) -> list[str]:
-    """Return the columns that are numbers or categories."""
-    return [name for name in frame.columns if _is_usable(frame[name])]
-
-
-def _usable(frame: nw.DataFrame[Any]) -> list[str]:
-    """Return the columns that are numbers or categories; warn of the others."""
-    usable = usable_columns(frame)
-    others = [name for name in frame.columns if name not in set(usable)]
-    if others:
-        warnings.warn(
-            f"left out: {format_names(others)} (neither numbers nor labels)",
-            stacklevel=3,
-        )
-    return usable
-
-
-def _is_usable(column: nw.Series[Any]) -> bool:
-    """Tell whether `estimate` accepts a column; only of objects and text all must be read."""
-    all_matter = column.dtype in (nw.Object, nw.String)
-    try:
-        as_rows((column if all_matter else column.head(1)).to_native(), "")
-    except DataError:
-        return False
-    return True
-
-
-def _pairs(x: Sequence[str], y: Sequence[str] | None) -> list[tuple[str, str]]:
-    """Return the pairs of different columns, each once: two on both sides, the later x first."""
-    place = {name: i for i, name in enumerate(dict.fromkeys(x))}
-    if y is None:
-        pairs = list(combinations(place, 2))
-    else:
-        both = place.keys() & set(y)
-        pairs = [
-            (b, a) if a in both and b in both else (a, b)
-            for a, b in product(place, dict.fromkeys(y))
-            if a not in both or b not in both or place[a] < place[b]
-        ]
-    if not pairs:
-        raise DataError("there is no pair of different columns: name at least two")
-    return pairs
 
 
 def _cells(

@@ -13,11 +13,12 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
+from .data.column_pairs import usable_columns
 from .data.labels import Discrete
 from .data.sample import NanPolicy
 from .errors import DataError
 from .estimators.registry import Preset
-from .matrix import Refine, pairwise, usable_columns
+from .matrix import Refine, pairwise
 from .results import Caution
 from .runtime.progress import Progress
 
