@@ -1,13 +1,17 @@
 """Progress of parts reaches the caller, from other processes too, and ends with the work."""
 
+import io
 import threading
 import time
+from contextlib import nullcontext
 
+import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
+import deminat
 from deminat.runtime import progress as module
-from deminat.runtime.progress import part_progress
+from deminat.runtime.progress import part_progress, quiet, shown
 
 
 def work(listener):
@@ -60,3 +64,50 @@ def test_without_a_listener_nothing_is_reported(here):
         assert parts.listener(0) is None
         parts.report()
         parts.finish(0)
+
+
+class _Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_a_bar_is_shown_on_a_terminal_if_it_takes_long(monkeypatch):
+    stream = _Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    with shown(None, "estimating") as report:
+        report(0.5)
+    assert stream.getvalue() == ""  # it took less than two seconds
+    monkeypatch.setattr(module, "_PATIENCE", -1.0)
+    with shown(None, "estimating") as report:
+        report(0.5)
+        with shown(None, "inner") as inner:
+            assert inner is None
+    assert "estimating" in stream.getvalue()
+    assert "50%" in stream.getvalue()
+
+
+def test_nothing_is_shown_elsewhere_or_when_it_is_not_wanted(monkeypatch):
+    with shown(None, "estimating") as report:
+        assert report is None  # stderr of a test is no terminal
+    monkeypatch.setattr("sys.stderr", _Terminal())
+    for asked in (False, None):
+        with quiet() if asked is None else nullcontext(), shown(asked, "estimating") as report:
+            assert report is None
+    heard = []
+    with shown(heard.append, "estimating") as report:
+        report(0.25)
+    assert heard == [0.25]
+
+
+def test_an_estimate_shows_its_progress(monkeypatch):
+    stream = _Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(module, "_PATIENCE", -1.0)
+    x = np.random.default_rng(0).normal(size=(120, 2))
+    deminat.estimate(x, x + 1, preset="quick")
+    assert "estimating" in stream.getvalue()
+    before = stream.getvalue()
+    deminat.estimate(x, x + 1, preset="quick", progress=False)
+    assert stream.getvalue() == before

@@ -38,7 +38,7 @@ from .persistence.checkpoints import Checkpoint, open_checkpoint
 from .persistence.serialise import check_packable
 from .results import Caution, MIResult
 from .runtime.pool import worker_pool
-from .runtime.progress import Progress, progress_of_part
+from .runtime.progress import AskedProgress, Progress, progress_of_part, shown
 from .training.callbacks import Callback
 
 __all__ = ["compare", "estimate"]
@@ -60,7 +60,7 @@ def estimate(
     max_rows: int | None = None,
     n_jobs: int = 1,
     budget: float | None = None,
-    progress: Progress | None = None,
+    progress: AskedProgress = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: PathLike[str] | str | None = None,
 ) -> MIResult:
@@ -98,7 +98,9 @@ def estimate(
             Other rows of a memory-mapped array are not read into memory.
         n_jobs: Processes to use, as in joblib; the result does not depend on it.
         budget: Seconds to take at most, or a little more; the result then depends on the machine.
-        progress: Called now and then with the share of the work that is done, 0 to 1.
+        progress: Called now and then with the share of the work that is done, 0 to 1. By default a
+            bar is shown, on a terminal or in a notebook, if it takes over two seconds; `False`
+            shows none.
         callbacks: Called at each step of each training, such as `TensorBoard("logs")`; see
             `Callback`. With several processes they are called when a fold is finished.
         checkpoint: A folder where each finished fold is stored at once. After an interruption the
@@ -157,7 +159,7 @@ def compare(
     max_rows: int | None = None,
     n_jobs: int = 1,
     budget: float | None = None,
-    progress: Progress | None = None,
+    progress: AskedProgress = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: PathLike[str] | str | None = None,
 ) -> list[MIResult]:
@@ -166,7 +168,7 @@ def compare(
     Methods that share a loss (DEMI, JSD, CCMI and SMILE) share one training.
     Arguments as of `estimate`.
     """
-    request = Request(methods, preset, folds, seed, budget, n_jobs, progress, callbacks)
+    request = Request(methods, preset, folds, seed, budget, n_jobs, None, callbacks)
     options = RowOptions(groups, order, nan, max_rows, seed, discrete)
     sides = (x, y) if given is None else (x, y, given)
     if given is None:
@@ -174,8 +176,12 @@ def compare(
     else:
         samples = as_samples_given(x, y, given, options, least=LEAST_PAIRS)
     labels = label_warnings(samples) if discrete is None else ()
-    with open_checkpoint(checkpoint, samples, request) as store, worker_pool(request.processes):
-        run = _Run(request, store, labels)
+    with (
+        open_checkpoint(checkpoint, samples, request) as store,
+        worker_pool(request.processes),
+        shown(progress, "estimating") as reported,
+    ):
+        run = _Run(replace(request, progress=reported), store, labels)
         found = run.plain(*samples) if given is None else run.given(*samples)
     names = tuple(ColumnNames.of(side) for side in sides)
     results = [

@@ -25,7 +25,7 @@ from .data.sample import LEAST_PAIRS, NanPolicy, RowOptions, Sample, as_sample, 
 from .estimators.base import TrainedEstimator
 from .estimators.registry import Method, Preset, estimator_for
 from .results import Caution, MIResult
-from .runtime.progress import Progress, progress_of_part
+from .runtime.progress import AskedProgress, progress_of_part, shown
 
 __all__ = ["Check", "check"]
 
@@ -110,7 +110,7 @@ def check(
     max_rows: int | None = None,
     n_jobs: int = 1,
     budget: float | None = None,
-    progress: Progress | None = None,
+    progress: AskedProgress = None,
 ) -> tuple[MIResult, list[Check]]:
     """Return the estimate of the mutual information, and a check of each law on changed data.
 
@@ -123,23 +123,24 @@ def check(
     count = len(changes)
     sample_groups = None if sample.labels is sample.copies else sample.labels
     sample_order = order if sample.times is None else sample.times
-    results = [
-        estimate(
-            *change.sides,
-            method=method,
-            preset=preset,
-            folds=folds,
-            seed=seed,
-            max_rows=len(sample),
-            n_jobs=n_jobs,
-            budget=None if budget is None else budget / count,
-            progress=progress_of_part(progress, i, count),
-            groups=sample_groups if change.keeps_rows else None,
-            order=sample_order if change.keeps_rows else None,
-            discrete=change.labels,
-        )
-        for i, change in enumerate(changes)
-    ]
+    with shown(progress, "checking") as reported:
+        results = [
+            estimate(
+                *change.sides,
+                method=method,
+                preset=preset,
+                folds=folds,
+                seed=seed,
+                max_rows=len(sample),
+                n_jobs=n_jobs,
+                budget=None if budget is None else budget / count,
+                progress=progress_of_part(reported, i, count),
+                groups=sample_groups if change.keeps_rows else None,
+                order=sample_order if change.keeps_rows else None,
+                discrete=change.labels,
+            )
+            for i, change in enumerate(changes)
+        ]
     trained = isinstance(estimator_for(method, preset, sample, seed), TrainedEstimator)
     labels = label_warnings([sample]) if discrete is None and trained else ()
     return _checked(changes, results, sample.warnings, labels)

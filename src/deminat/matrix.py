@@ -47,7 +47,7 @@ from .inference.tiles import (
     tiles,
 )
 from .results import Caution
-from .runtime.progress import Progress
+from .runtime.progress import AskedProgress, shown
 from .runtime.rowstore import Cell, Row, SqliteStore
 from .runtime.sweep import Sweep, run_sweep
 
@@ -129,7 +129,7 @@ def pairwise(
     store: Path | None = None,
     n_jobs: int = 1,
     cluster: str | None = None,
-    progress: Progress | None = None,
+    progress: AskedProgress = None,
     say: Callable[[str], None] | None = None,
 ) -> PairwiseResult:
     """Estimate the mutual information of all pairs of columns, or of some with others.
@@ -155,7 +155,7 @@ def pairwise(
         store: A file of durable rows, to continue from; `None` holds them in memory.
         n_jobs: Processes to use.
         cluster: Address of a Dask scheduler to use instead.
-        progress: Called with the share of the work that is done.
+        progress: As of `estimate`.
         say: Called with a line on the number of pairs and the time they will take.
     """
     if refine != "all" and (not isinstance(refine, int) or refine < 0):
@@ -175,13 +175,14 @@ def pairwise(
     )
     pairs = pairs_of(x, y)
     slow = recipe.rows_depend or refine == "all"
-    with SqliteStore.in_memory() if store is None else SqliteStore.writing(store) as rows:
+    opened = SqliteStore.in_memory() if store is None else SqliteStore.writing(store)
+    with opened as rows, shown(progress, "pairs") as reported:
 
         def run(cells: Sequence[Cell], work: Callable[[Cell], list[Row]]) -> list[Row]:
             sweep = Sweep(cells, work)
             # Processes take longer to start than few pairs by ranks take.
             jobs = 1 if work is run_tile and len(pairs) < _FEW_PAIRS else n_jobs
-            return run_sweep(sweep, rows, jobs=jobs, cluster=cluster, progress=progress)
+            return run_sweep(sweep, rows, jobs=jobs, cluster=cluster, progress=reported)
 
         if slow:
             found = run(_cells(frame, pairs, recipe), _estimated)

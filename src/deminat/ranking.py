@@ -20,7 +20,7 @@ from .errors import DataError
 from .estimators.registry import Preset
 from .matrix import Refine, pairwise
 from .results import Caution
-from .runtime.progress import Progress
+from .runtime.progress import AskedProgress
 
 __all__ = ["Ranking", "rank"]
 
@@ -102,7 +102,7 @@ def rank(
     store: Path | None = None,
     n_jobs: int = 1,
     cluster: str | None = None,
-    progress: Progress | None = None,
+    progress: AskedProgress = None,
     say: Callable[[str], None] | None = None,
 ) -> Ranking:
     """Rank the columns of a table by what they tell about one of them.
@@ -120,7 +120,7 @@ def rank(
         store: As of `pairwise`.
         n_jobs: Processes to use.
         cluster: Address of a Dask scheduler to use instead.
-        progress: Called with the share of the work that is done.
+        progress: As of `estimate`.
         say: Called with a line on the number of columns and the time they will take.
 
     Examples:

@@ -28,9 +28,6 @@ __all__ = [
 
 _TERMINATED = 128 + signal.SIGTERM
 _LONGEST_PATH = 300  # characters
-# Seconds of history behind the remaining time that a bar shows. Cells of a sweep are minutes
-# apart, so rich's default of 30 s would never give an estimate.
-_SPEED_PERIOD = 3600.0
 
 
 class _TerminatedError(KeyboardInterrupt):
@@ -92,24 +89,13 @@ def progress(label: str, resumable: bool = False) -> Iterator["Progress | None"]
     Yields a function that takes the finished share, 0 to 1; `None` without a terminal. With
     `resumable`, SIGTERM is handled like Ctrl-C and the message says how to resume.
     """
+    from ..runtime.progress import bar, quiet  # late: the help needs none
+
     hint = "; finished work is saved: run the same command to resume" if resumable else ""
-    bar = _bar(label) if sys.stderr.isatty() else nullcontext()
-    with interruptible(lambda: say(f"interrupted{hint}"), terminable=resumable), bar as update:
+    own = bar(label) if sys.stderr.isatty() else nullcontext()
+    said = interruptible(lambda: say(f"interrupted{hint}"), terminable=resumable)
+    with said, quiet(), own as update:
         yield update
-
-
-@contextmanager
-def _bar(label: str) -> Iterator["Progress"]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-    from rich.progress import TimeElapsedColumn as Elapsed
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    columns = [TextColumn(label), BarColumn(), TaskProgressColumn(), Elapsed(), Remaining()]
-    console, period = Console(stderr=True), _SPEED_PERIOD
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
-        task = bar.add_task(label, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from ..errors import DataError, TrainingError, printable
 from .environment import environment
 from .process import keep_freed_memory
-from .progress import Progress, part_progress
+from .progress import Progress, part_progress, quiet
 from .rowstore import Cell, Row, SqliteStore, key_of
 
 __all__ = ["Sweep", "filter_cells", "report_progress", "run_sweep"]
@@ -184,7 +184,7 @@ def _outcome(index: int, run: Run, cell: Cell, progress: Progress | None) -> Out
     Seeds and threads belong to a process. So two threads of a Dask worker wait for each other,
     whatever a cell does in parallel stays here, and linear algebra uses one thread.
     """
-    with _ONE_AT_A_TIME, threadpool_limits(1), parallel_config(backend="sequential"):
+    with _ONE_AT_A_TIME, threadpool_limits(1), parallel_config(backend="sequential"), quiet():
         keep_freed_memory()
         origin = environment()  # before it runs: files may change meanwhile
         token = _LISTENER.set(progress)
