@@ -13,7 +13,7 @@ from deminat.critics.baselines.classes import ClassNormals
 from deminat.critics.baselines.columns import ColumnPairs
 from deminat.critics.baselines.curve import NoiseAround
 from deminat.critics.baselines.elliptical import Elliptical, StudentRanks
-from deminat.critics.baselines.experts import EXPERTS
+from deminat.critics.baselines.experts import EXPERTS, closed_form_experts
 from deminat.critics.baselines.hidden import HiddenClasses
 from deminat.critics.baselines.table import Cells, Table
 from deminat.data.sample import as_sample
@@ -223,6 +223,29 @@ def test_columns_without_heavy_tails_need_no_sizes():
     assert not [*Elliptical.candidates(*split(*gaussian(5, 1.0).sample(4_000, seed=0)))]
     heavy = correlated_student(3, 1.0, 2)
     assert [*Elliptical.candidates(*split(*heavy.sample(4_000, seed=0)))]
+
+
+def test_columns_that_determine_each_other_are_not_elliptical():
+    x, y = correlated_student(2, 1.0, 2).sample(2_000, seed=0)
+    twice = np.hstack([x, x @ [[1.0, 2.0], [3.0, 1.0]]])
+    assert all("ranks" in e.name for e in Elliptical.candidates(*split(twice, y)))
+    copies = np.hstack([x, x])
+    assert not [*Elliptical.candidates(*split(copies, y))]
+    (found, *_) = Elliptical.candidates(*split(x, y))
+    assert found.refit(np.zeros((50, 2)), np.zeros((50, 2))) is found
+
+
+def test_an_expert_of_singular_columns_leaves_the_others(monkeypatch):
+    def singular(fitted, held):
+        yield next(EXPERTS["copula"](fitted, held))
+        raise np.linalg.LinAlgError("singular")
+
+    sample = as_sample(*gaussian(2, 1.0).sample(400, seed=0))
+    fitted, held = hold_out(sample, 1 / 6, 0)
+    monkeypatch.setitem(EXPERTS, "copula", singular)
+    names = [expert.name for expert in closed_form_experts(fitted, held)]
+    assert names[0].startswith("Gaussian copula")
+    assert any(name.startswith("mixture") for name in names)
 
 
 def test_the_slope_of_student_ranks():

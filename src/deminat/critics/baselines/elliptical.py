@@ -33,6 +33,7 @@ _CLEAR = 3.0  # standard errors above 0
 _FEW = 4_000  # rows to compare degrees of freedom by
 _HIGHEST = 9.0  # normal quantile beyond which Student's is not followed
 _KNOTS = 400
+_SINGULAR = 1e-8  # share of the largest variance below which a direction has none
 
 
 @dataclass(frozen=True)
@@ -79,14 +80,19 @@ class Elliptical:
         """Yield it for columns as given, and for ranks, if tails are heavy together."""
         if not _is_heavy(np.hstack([x, y])):
             return
-        yield cls.fit(x, y, None)
+        given = cls.fit(x, y, None)
+        if given is not None:
+            yield given
         some = slice(_FEW)
-        scores = {d: cls.fit(x[some], y[some], d).score(x_held, y_held) for d in _DOFS}
-        yield cls.fit(x, y, max(_DOFS, key=scores.__getitem__))
+        ranked = {d: cls.fit(x[some], y[some], d) for d in _DOFS}
+        scores = {d: own.score(x_held, y_held) for d, own in ranked.items() if own is not None}
+        best = cls.fit(x, y, max(scores, key=scores.__getitem__)) if scores else None
+        if best is not None:
+            yield best
 
     @classmethod
-    def fit(cls, x: Array, y: Array, dof: float | None) -> Self:
-        """Return it for pairs x (n, dx), y (n, dy).
+    def fit(cls, x: Array, y: Array, dof: float | None) -> Self | None:
+        """Return it for pairs x (n, dx), y (n, dy); `None` if columns determine each other.
 
         Args:
             x: Rows.
@@ -100,12 +106,15 @@ class Elliptical:
             view = View(Frames(), StudentRanks.fit(x, dof), StudentRanks.fit(y, dof))
         rows = np.hstack([view.of_x(x), view.of_y(y)])
         covariance, sizes, shares = _maximised(rows)
+        spread = np.linalg.eigvalsh(covariance)
+        if not spread[0] > _SINGULAR * spread[-1]:
+            return None
         centres = np.zeros((len(sizes), rows.shape[1]))
         return cls(Mixture(view, shares, centres, sizes[:, None, None] * covariance, x.shape[1]))
 
     def refit(self, x: Array, y: Array) -> Self:
-        """Return the same kind, fitted to other pairs."""
-        return self.fit(x, y, self._dof)
+        """Return the same kind, fitted to other pairs, or this one if they are singular."""
+        return self.fit(x, y, self._dof) or self
 
     @property
     def _dof(self) -> float | None:
