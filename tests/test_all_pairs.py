@@ -273,6 +273,9 @@ def test_the_number_of_pairs_and_the_time_are_told_first():
     deminat.pairwise(table(), say=said.append)
     (line,) = said
     assert line.startswith("10 pairs of 5 columns, 400 rows: about ")
+    said.clear()
+    deminat.pairwise(table(60).select("a", "c"), refine="all", preset="quick", say=said.append)
+    assert said == ["by the recipe quick, some seconds each: 1 of the pairs"]
 
 
 # Heat maps

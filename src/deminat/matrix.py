@@ -178,6 +178,11 @@ def pairwise(
     opened = SqliteStore.in_memory() if store is None else SqliteStore.writing(store)
     with opened as rows, shown(progress, "pairs") as reported:
 
+        def estimated(some: Sequence[tuple[str, str]]) -> list[Row]:
+            if say is not None:
+                say(f"by the recipe {preset}, some seconds each: {len(some):,} of the pairs")
+            return run(_cells(frame, some, recipe), _estimated)
+
         def run(cells: Sequence[Cell], work: Callable[[Cell], list[Row]]) -> list[Row]:
             sweep = Sweep(cells, work)
             # Processes take longer to start than few pairs by ranks take.
@@ -185,13 +190,12 @@ def pairwise(
             return run_sweep(sweep, rows, jobs=jobs, cluster=cluster, progress=reported)
 
         if slow:
-            found = run(_cells(frame, pairs, recipe), _estimated)
+            found = estimated(pairs)
         else:
             found = _by_ranks(frame, pairs, recipe, run, _Announced(say, n_jobs))
             chosen = _strongest(found, refine)
             if chosen:
-                better = run(_cells(frame, [(r["x"], r["y"]) for r in chosen], recipe), _estimated)
-                found = _replaced(found, better)
+                found = _replaced(found, estimated([(row["x"], row["y"]) for row in chosen]))
     return PairwiseResult(_adjusted(found), _first_of_each(found))
 
 
