@@ -187,9 +187,9 @@ def rows_of(name, **changed):
 def test_tables_of_pairs_are_judged_too():
     good = [
         {"kind": "null", "n": 1_000, "found": 0},
-        {"kind": "time", "n": 1_000, "found": 9, "whole": 20.0},
+        {"kind": "time", "task": "2000-columns", "n": 1_000, "whole": 20.0, "gigabytes": 1.0},
     ]
-    bad = [{**row, "found": 3, "whole": 300.0} for row in good]
+    bad = [{**row, "found": 3, "whole": 3_000.0} for row in good]
     assert [line[:4] for line in BENCHES["pairs"].verdict(good)] == ["ok  "] * 3
     assert [line[:4] for line in BENCHES["pairs"].verdict(bad)] == ["MISS"] * 3
 

@@ -10,7 +10,7 @@ from deminat import DEMI, tasks
 from deminat.data.sample import as_sample
 from deminat.estimators.crossfit import CrossFit
 from deminat.estimators.scores import Scores, result_from_scores
-from deminat.inference.diagnostics import calibration, contradictions, diagnose
+from deminat.inference.diagnostics import calibration, contradictions, diagnose, limited
 from deminat.inference.interval import interval
 from deminat.training.callbacks import History
 from deminat.training.config import Training
@@ -151,6 +151,21 @@ def test_an_estimate_below_the_lower_bound_has_a_warning():
     assert found(an_answer(0.5, lower_bound=0.6), x, y) == ["below_bound"]
     assert found(an_answer(0.5, lower_bound=0.4), x, y) == []
     assert found(an_answer(-0.001, lower_bound=0.0), x, y) == []
+
+
+def test_no_estimate_is_below_the_lower_bound():
+    x, y = np.random.default_rng(0).normal(size=(2, 1_000))
+    sample = as_sample(x, y)
+    raised = limited(an_answer(0.5, lower_bound=0.6, interval=(0.3, 0.7)), sample)
+    assert raised.mi == 0.6
+    assert raised.pointwise.mean() == pytest.approx(0.6)
+    assert raised.interval == (0.3, 0.7)
+    for unchanged in (
+        an_answer(0.5, lower_bound=0.4, interval=(0.3, 0.7)),
+        an_answer(-0.01, lower_bound=0.0, interval=(0.0, 0.1)),
+        an_answer(0.5, interval=(0.3, 0.7)),
+    ):
+        assert limited(unchanged, sample) is unchanged
 
 
 @pytest.mark.parametrize(("mi", "expected"), [(0.72, ["entropy"]), (0.70, []), (0.3, [])])

@@ -177,7 +177,7 @@ def test_maps_of_images_come_back():
         GaussianCopula.fit(X, Y),
         Additive.fit(np.round(X), np.round(Y)),
         GaussianCopula.fit(X, Y, scale=Standardize),
-        HiddenClasses.fit(X, Y, 3),
+        HiddenClasses.fit(X, Y, ((False,) * 2, (False, True)), 3),
         *(Mixture.fit(X, Y, view, 2) for view in views(X, Y, None)),
     ],
     ids=lambda s: s.name,

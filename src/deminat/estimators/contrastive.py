@@ -314,12 +314,17 @@ def _held_loss(held: Sides, others: Sides) -> Callable[[nn.Module], float]:
 def _row_losses(
     critic: BaselineCritic | MeanCritic, others: Sides
 ) -> Callable[[Features, Features], torch.Tensor]:
-    """Return minus the scores (n,) of pairs, with others as their unpaired partners."""
+    """Return the conditional losses (n,) of pairs, with others as their unpaired partners.
+
+    As in training the pair itself is among the candidates: otherwise scores that are too large
+    would be rewarded without limit where pairs are told from all others.
+    """
     x, y = critic.left(others[0]), critic.right(others[1])
 
     def losses(of_x: Features, of_y: Features) -> torch.Tensor:
         left, right = critic.left(of_x), critic.right(of_y)
-        log_z = (left @ y.T).logsumexp(dim=1) + (right @ x.T).logsumexp(dim=1)
-        return log_z / 2 - (left * right).sum(dim=1)
+        joint = (left * right).sum(dim=1)
+        of_rows = ((left @ y.T).logsumexp(dim=1), (right @ x.T).logsumexp(dim=1))
+        return sum(torch.logaddexp(joint, log_z) for log_z in of_rows) / 2 - joint
 
     return losses

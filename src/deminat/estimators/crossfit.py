@@ -132,8 +132,12 @@ class CrossFit:
 
     @property
     def optimism(self) -> float:
-        """Half the gap between training and held-out scores, in nats."""
-        return float(np.mean(self.training_means) - np.mean(self.fold_means)) / 2
+        """Half the gap between training and held-out scores, in nats.
+
+        It is not negative: training rows that seem to fit worse than others are among those that
+        normalise the critic, which lowers scores at high information.
+        """
+        return max(0.0, float(np.mean(self.training_means) - np.mean(self.fold_means)) / 2)
 
     @property
     def correction(self) -> Correction:

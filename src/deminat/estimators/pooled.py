@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from ..critics.baselines import Baseline
 from ..critics.baselines.experts import closed_form_experts
+from ..critics.baselines.mixture import Mixture
 from ..critics.baselines.table import Table
 from ..critics.composed import ClosedForm, ColumnCritic
 from ..data.labels import is_one_label
@@ -215,7 +216,11 @@ class Pool(ObjectiveEstimator):
         network = replace(self.network, seed=self.seed, budget=self.budget)
         trained = network.fit_sample(sample, progress)
         self.history_, self.judgements_ = trained.history_, dict[str, Judgement]()
-        self.known_mean_, self.lead_ = trained.baseline_mean, 0.0
+        self.known_mean_ = trained.baseline_mean
+        # A mixture that likelihood chose has no rival that would show what it missed.
+        baseline = trained.fitted_.scales.baseline
+        is_shape = isinstance(baseline, Mixture)
+        self.lead_ = trained.baseline_mean(sample) if is_shape else 0.0
         # A few rows that no shape explains must not outweigh all others: n rows know odds up to n.
         few = 1 / len(sample)
         weights = np.array([math.log1p(-few)])
@@ -262,12 +267,11 @@ def _pooled(
     joint = [j.joint - j.excess for j in kept]
     weights = pool_weights(joint, held, any(j.is_sure for j in kept))
     used = [(j, w) for j, w in zip(kept, weights[:-1], strict=True) if w > 0]
-    with np.errstate(divide="ignore"):
-        log_nothing = float(np.log(weights[-1]))
     scorer = PooledScorer(
         tuple(on_all_rows(j, w) for j, w in used),
         np.array([np.log(w) - j.excess for j, w in used]),
-        log_nothing,
+        # A few rows that no expert explains must not outweigh all others.
+        math.log(max(weights[-1], 1 / n)),
         _MOST_SHOWN * math.log(n),
     )
     words = [f"{w:.0%} {_name(j.expert)}" for j, w in used]

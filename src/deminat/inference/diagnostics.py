@@ -9,8 +9,8 @@ r"""What a run reveals about itself, and when it should not be believed.
 - By themselves, n pairs can show about $\log n$ nats. What is above rests on the shape that was
   fitted; if y is a function of x, the truth is infinite. The same holds where every joint pair is
   told from every unpaired one.
-- An estimate below the lower bound has missed something, and none can be above the entropy of a
-  side, which is known where few values are repeated.
+- A mean score below the lower bound has missed something: the bound is reported in its place. None
+  can be above the entropy of a side, which is known where few values are repeated.
 """
 
 import math
@@ -73,13 +73,14 @@ def diagnose(
 
 
 def contradictions(result: MIResult, sample: Sample) -> Iterator[Caution]:
-    """Warn of an estimate below the lower bound, or above the entropy of a side."""
+    """Warn of a mean score below the lower bound, or above the entropy of a side."""
     bound = result.lower_bound
     if bound is not None and bound > max(result.mi, 0.0):
         yield Caution(
             "below_bound",
-            f"the lower bound, {bound:.2f} nats with 95% confidence, is above the estimate",
-            "Report the lower bound; more pairs, fewer columns or another critic may find more",
+            f"the scores have a mean of {result.mi:.2f} nats, but there are at least {bound:.2f} "
+            "with 95% confidence; the estimate is that bound",
+            "Read it as a lower limit; more pairs, fewer columns or another critic may find more",
         )
     for side, rows in (("x", sample.x), ("y", sample.y)):
         most = _entropy(rows)
@@ -152,12 +153,15 @@ def _named(names: tuple[str, ...], column: int, side: str) -> str:
 
 
 def limited(result: MIResult, sample: Sample) -> MIResult:
-    """Return a result that does not exceed the entropy of a side, where that is known."""
+    """Return a result between its lower bound and the entropy of a side, where that is known."""
     most = min(_entropy(sample.x), _entropy(sample.y))
-    if result.interval is None or max(result.mi, *result.interval) <= most:
+    least = -math.inf if result.lower_bound is None else min(result.lower_bound, most)
+    if least <= 0:  # it proves nothing, and estimates of 0 are as often below it as above
+        least = -math.inf
+    if result.interval is None or least <= result.mi <= max(result.mi, *result.interval) <= most:
         return result
     low, high = (min(end, most) for end in result.interval)
-    mi = min(result.mi, most)
+    mi = max(min(result.mi, most), least)
     pointwise = result.pointwise + (mi - result.mi)
     return replace(result, mi=mi, interval=(low, high), pointwise=pointwise)
 

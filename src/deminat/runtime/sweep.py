@@ -32,7 +32,7 @@ __all__ = ["Sweep", "filter_cells", "report_progress", "run_sweep"]
 Run = Callable[[Cell], list[Row]]
 Outcome = tuple[int, list[Row] | str]  # index of a cell, and its rows or why there are none
 
-_ONE_AT_A_TIME = threading.Lock()
+_ONE_AT_A_TIME = threading.RLock()
 _TIMEOUT = 10.0  # seconds for a cluster to answer
 _ATTEMPTS = 5  # after killed processes
 _LISTENER: ContextVar[Progress | None] = ContextVar("_LISTENER", default=None)
