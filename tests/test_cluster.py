@@ -8,9 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
+import deminat
 from deminat.errors import DataError
+from deminat.inference import tiles
 from deminat.runtime.rowstore import SqliteStore
 from deminat.runtime.sweep import Sweep, _check_cluster, filter_cells, run_sweep
 from deminat.studies.paper.gaussian import GaussianStudy, run_gaussian
@@ -84,6 +88,23 @@ def test_a_cluster_gives_the_same_rows_when_a_worker_is_killed(cluster, tmp_path
     assert first.wait() == -signal.SIGKILL
     assert rows == with_origin(wanted)
     assert stored == len(rows)
+
+
+def test_all_pairs_go_on_when_a_worker_is_killed(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(tiles, "_SIDE", 8)
+    values = np.random.default_rng(0).normal(size=(300, 100))
+    frame = pl.DataFrame({f"c{i}": column for i, column in enumerate(values.T)})
+    first, _ = cluster.worker(), cluster.worker()
+
+    def progress(share):
+        if share >= 0.2 and first.poll() is None:
+            first.kill()
+
+    options = {"cluster": cluster.address, "store": tmp_path / "pairs.sqlite"}
+    found = deminat.pairwise(frame, progress=progress, **options)
+    assert first.wait() == -signal.SIGKILL
+    assert found.table.equals(deminat.pairwise(frame).table)
+    assert len(found) == 4_950
 
 
 def test_workers_of_another_commit_are_refused(monkeypatch):

@@ -126,6 +126,7 @@ def small(tmp_path, monkeypatch):
     monkeypatch.setattr("deminat.datasets.sachs", lambda: cells)
     for name in ("x", "y"):
         np.save(f"{name}.npy", rng.normal(size=(120, 2)))
+    np.savez("session.npz", v1=rng.normal(size=(120, 2)), m1=rng.normal(size=(120, 2)))
     lines = [f"{i // 5},{rng.normal():.3f},{rng.normal():.3f}" for i in range(150)]
     Path("visits.csv").write_text("\n".join(["patient,dose,pulse", *lines]))
     Path("images").mkdir()

@@ -13,7 +13,8 @@ from deminat import DataError
 from deminat.cli import app
 from deminat.report import render
 from deminat.report.plots import save_information
-from deminat.report.pointwise import save, table
+from deminat.report.pointwise import table
+from deminat.report.tables import save_table
 from deminat.results import MIResult
 from deminat.runtime.atomic import check_writable
 
@@ -134,7 +135,7 @@ def test_an_old_table_stays_until_the_new_one_is_whole(tmp_path, monkeypatch):
 
     monkeypatch.setattr(pl.DataFrame, "write_csv", full)
     with pytest.raises(DataError, match="No space left"):
-        save(out, pl.DataFrame({"row": [0]}))
+        save_table(out, pl.DataFrame({"row": [0]}))
     assert out.read_text() == "old"
 
 
@@ -144,7 +145,7 @@ def test_a_full_disk_is_told_by_its_path(tmp_path, monkeypatch):
 
     monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
     with pytest.raises(DataError, match=r"rows\.parquet: No space left"):
-        save(tmp_path / "rows.parquet", pl.DataFrame({"row": [0]}))
+        save_table(tmp_path / "rows.parquet", pl.DataFrame({"row": [0]}))
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])

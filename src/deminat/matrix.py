@@ -9,19 +9,28 @@ and Hochberg: of the pairs with `q_value` at most .05, one in twenty is expected
 discovery. Pairs share columns, and so their tests depend on each other. The adjustment is known to
 hold well in that case, though this is not proved.
 
+Several columns may be one unit, such as the neurons of an area. Its pairs are estimated by the
+recipe, too.
+
 Work is done in cells of a sweep, tiles of pairs and then single pairs: they run in several
 processes or on a cluster, their rows are durable, and an interrupted matrix continues where it
 stopped. A cell is identified by the types and values of its columns, so that stored rows of other
 data are never used.
 
+20,000 columns have 200 million pairs. Only their p-values are in memory together; the table has the
+pairs with the smallest.
+
 References:
     Benjamini and Hochberg (1995), Controlling the false discovery rate.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias, cast
 
 import narwhals as nw
@@ -29,34 +38,46 @@ import numpy as np
 import polars as pl
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from scipy.stats import false_discovery_control
 
 from .api import estimate
-from .data.column_pairs import check_names, listed_labels, pairs_of, usable_or_warned
+from .data.column_pairs import ColumnPairs, Variables, check_names, listed_labels, pairs_of
 from .data.labels import Discrete, check_discrete
 from .data.sample import NanPolicy, RowOptions
+from .data.subsample import subsample
 from .errors import DataError
 from .estimators.registry import Preset
 from .inference.tiles import (
     Loaded,
+    PairColumns,
     fingerprint,
-    found_of,
+    gather,
     load_columns,
     run_tile,
     seconds_a_pair,
     tiles,
 )
+from .report.tables import MOST_LINES, html_table, text_table
 from .results import Caution
-from .runtime.progress import AskedProgress, shown
+from .runtime.progress import AskedProgress, Progress, shown
 from .runtime.rowstore import Cell, Row, SqliteStore
-from .runtime.sweep import Sweep, run_sweep
+from .runtime.sweep import Sweep, complete_sweep, run_sweep
 
-__all__ = ["PairwiseResult", "Refine", "pairwise"]
+__all__ = ["MOST_PAIRS", "PairwiseResult", "Refine", "as_kind", "pairwise"]
 
 Refine: TypeAlias = int | Literal["all"]
 
+Array = NDArray[np.float64]
+
+MOST_PAIRS = 5_000_000  # in a table
+
 _MEASURES = ("mi", "standard_error", "low", "high", "p_value", "lower_bound")
 _TABLE = ("x", "y", *_MEASURES, "n", "method", "warnings", "error")
+_SCHEMA: dict[Any, Any] = {
+    **dict.fromkeys(_TABLE, pl.String),
+    **dict.fromkeys(_MEASURES, pl.Float64),
+    "n": pl.Int64,
+    "place": pl.Int64,
+}
 _FAST = "ranks"  # the name of the fast tier in tables
 _LABELS = Caution(
     "labels",
@@ -73,30 +94,52 @@ class PairwiseResult:
     """Mutual information of pairs of columns.
 
     Args:
-        table: A row for each pair: `x`, `y`, `mi` in nats with `standard_error`, `low` and `high`
-            of its interval, `lower_bound`, `p_value`, `q_value`, `n`, `method`, which is `ranks` in
-            the fast tier and otherwise the preset, `warnings`, and `error`, which says why a pair
-            could not be estimated.
+        table: A row for each pair, the largest MI first, in a frame of the caller's kind: `x`, `y`,
+            `mi` in nats with `standard_error`, `low` and `high` of its interval, `lower_bound`,
+            `p_value`, `q_value`, `n`, `method`, which is `ranks` in the fast tier and otherwise the
+            preset, `warnings`, and `error`, which says why a pair could not be estimated.
         warnings: What the codes in the table mean, each in the words of the first pair that has it.
     """
 
-    table: pl.DataFrame
+    table: Any
     warnings: tuple[Caution, ...] = ()
 
-    def square(self, value: str = "mi") -> tuple[list[str], list[str], NDArray[np.float64]]:
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __str__(self) -> str:
+        return text_table(self._first(), ("x", "y"), len(self), "pairs")
+
+    def _repr_html_(self) -> str:
+        """Return a table with a bar for each pair, for notebooks."""
+        return html_table(self._first(), ("x", "y"), f"{len(self):,} pairs of columns")
+
+    def _first(self) -> list[dict[str, Any]]:
+        """Return the rows that are printed; pairs that could not be estimated have none."""
+        rows = nw.from_native(self.table, eager_only=True).head(MOST_LINES)
+        return [row for row in rows.iter_rows(named=True) if not row["error"]]
+
+    def square(self, value: str = "mi") -> tuple[list[str], list[str], Array]:
         """Return names of lines and columns, and a value of each pair; NaN where there is none."""
-        pairs = list(self.table.select("x", "y", value).iter_rows())
-        xs, ys = (list(dict.fromkeys(pair[side] for pair in pairs)) for side in (0, 1))
+        table = nw.from_native(self.table, eager_only=True)
+        first, second = (table[side].to_list() for side in ("x", "y"))
+        xs, ys = list(dict.fromkeys(first)), list(dict.fromkeys(second))
         if set(xs) & set(ys):  # a pair of columns on both sides fills two places
             xs = list(dict.fromkeys([*xs, *ys]))
-            ys = xs if len(pairs) == len(xs) * (len(xs) - 1) // 2 else ys
-            pairs += [(y, x, found) for x, y, found in pairs if x in ys]
-        values = {(x, y): found for x, y, found in pairs}
-        return xs, ys, np.array([[values.get((x, y)) for y in ys] for x in xs], dtype=float)
+            ys = xs if len(first) == len(xs) * (len(xs) - 1) // 2 else ys
+        line, column = ({name: i for i, name in enumerate(names)} for names in (xs, ys))
+        found = np.full((len(xs), len(ys)), np.nan)
+        values = np.array(table[value].to_list(), dtype=np.float64)  # None is NaN
+        for a, b in ((second, first), (first, second)):
+            rows = np.array([line.get(name, -1) for name in a], dtype=np.int64)
+            others = np.array([column.get(name, -1) for name in b], dtype=np.int64)
+            there = (rows >= 0) & (others >= 0)
+            found[rows[there], others[there]] = values[there]
+        return xs, ys, found
 
-    def significant(self, level: float = 0.05) -> pl.DataFrame:
+    def significant(self, level: float = 0.05) -> Any:
         """Return the pairs whose adjusted p-value is at most `level`, the largest MI first."""
-        return self.table.filter(pl.col("q_value") <= level).sort("mi", descending=True)
+        return nw.from_native(self.table).filter(nw.col("q_value") <= level).to_native()
 
 
 class _PairCell(Cell):
@@ -118,6 +161,7 @@ def pairwise(
     x: Sequence[str] | None = None,
     y: Sequence[str] | None = None,
     *,
+    units: Mapping[str, Sequence[str]] | None = None,
     refine: Refine = 0,
     preset: Preset = "auto",
     folds: int | None = None,
@@ -126,6 +170,8 @@ def pairwise(
     groups: Any = None,
     order: Any = None,
     discrete: Discrete = None,
+    max_rows: int | None = None,
+    most: int = MOST_PAIRS,
     store: Path | None = None,
     n_jobs: int = 1,
     cluster: str | None = None,
@@ -135,13 +181,15 @@ def pairwise(
     """Estimate the mutual information of all pairs of columns, or of some with others.
 
     Every pair has a p-value and an estimate by ranks, in some 0.1 ms. The strongest may be refined
-    by the recipe of `estimate`, in seconds each. With groups or order all are.
+    by the recipe of `estimate`, in seconds each. With groups or order all are, and so are pairs of
+    units.
 
     Args:
         data: A frame of pandas or polars.
-        x: Columns of the one side, each pair once. By default all columns that are numbers or
-            labels; a warning names the others.
-        y: Columns of the other side; by default those of x.
+        x: Columns or units of the one side, each pair once. By default all columns that are numbers
+            or labels, and all units instead of their columns; a warning names the others.
+        y: Columns or units of the other side; by default those of x.
+        units: Several columns as one variable: a name of your own, and the names of its columns.
         refine: How many of the strongest pairs are estimated by the recipe, too, or `"all"`.
         preset: The recipe, as of `estimate`.
         folds: As of `estimate`, for the recipe. The default is 5 below 2,000 rows, where critics
@@ -152,6 +200,10 @@ def pairwise(
         order: As of `estimate`, or the name of a column, likewise.
         discrete: Which columns of numbers are labels: `True` for all, `False` for none, or their
             names. By default those that take few values, each repeated often.
+        max_rows: As of `estimate`; the same rows for all pairs. By default all rows are used by
+            ranks, and as many as `estimate` uses by the recipe.
+        most: The largest number of pairs in the table, those with the smallest p-values. Adjusted
+            p-values count all.
         store: A file of durable rows, to continue from; `None` holds them in memory.
         n_jobs: Processes to use.
         cluster: Address of a Dask scheduler to use instead.
@@ -160,43 +212,50 @@ def pairwise(
     """
     if refine != "all" and (not isinstance(refine, int) or refine < 0):
         raise ValueError(f"refine must be a number of pairs or 'all', got {refine!r}")
+    if most < 1:
+        raise ValueError(f"most must be at least 1, got {most!r}")
     check_discrete(discrete)
-    frame = nw.from_native(data, eager_only=True)
+    table = nw.from_native(data, eager_only=True)
     apart = [name for name in (groups, order) if isinstance(name, str)]
-    check_names(frame, [*(x or ()), *(y or ()), *apart, *listed_labels(discrete)])
-    x = usable_or_warned(frame.drop(apart)) if x is None else x
+    check_names(table.columns, [*apart, *listed_labels(discrete)])
     groups, order = (
-        frame[value].to_native() if isinstance(value, str) else value for value in (groups, order)
+        table[value].to_native() if isinstance(value, str) else value for value in (groups, order)
     )
+    used = subsample([table.to_native()], groups, order, max_rows or math.inf, seed)
+    frame = Variables(nw.from_native(used.sides[0], eager_only=True), units or {})
+    frame.check([*(x or ()), *(y or ())])
+    pairs = pairs_of(frame.usable(apart) if x is None else x, y)
     recipe = _Recipe(
         preset,
-        folds or (5 if len(frame) < _MANY_ROWS else 2),
-        RowOptions(groups, order, nan, None, seed, discrete),
+        folds or (5 if len(frame.table) < _MANY_ROWS else 2),
+        RowOptions(used.groups, used.order, nan, None, seed, discrete),
     )
-    pairs = pairs_of(x, y)
-    slow = recipe.rows_depend or refine == "all"
-    opened = SqliteStore.in_memory() if store is None else SqliteStore.writing(store)
-    with opened as rows, shown(progress, "pairs") as reported:
-
-        def estimated(some: Sequence[tuple[str, str]]) -> list[Row]:
-            if say is not None:
-                say(f"by the recipe {preset}, some seconds each: {len(some):,} of the pairs")
-            return run(_cells(frame, some, recipe), _estimated)
-
-        def run(cells: Sequence[Cell], work: Callable[[Cell], list[Row]]) -> list[Row]:
-            sweep = Sweep(cells, work)
-            # Processes take longer to start than few pairs by ranks take.
-            jobs = 1 if work is run_tile and len(pairs) < _FEW_PAIRS else n_jobs
-            return run_sweep(sweep, rows, jobs=jobs, cluster=cluster, progress=reported)
-
-        if slow:
-            found = estimated(pairs)
+    with _opened(store, len(pairs)) as rows, shown(progress, "pairs") as reported:
+        sweeps = _Sweeps(rows, n_jobs, cluster, reported, say)
+        if recipe.rows_depend or refine == "all":
+            found = sweeps.by_recipe(frame, list(pairs), recipe, pairs)
         else:
-            found = _by_ranks(frame, pairs, recipe, run, _Announced(say, n_jobs))
-            chosen = _strongest(found, refine)
+            found = sweeps.by_ranks(frame, pairs, recipe, most)
+            chosen = [*pairs.having(frame.units), *found.strongest(refine)]
             if chosen:
-                found = _replaced(found, estimated([(row["x"], row["y"]) for row in chosen]))
-    return PairwiseResult(_adjusted(found), _first_of_each(found))
+                found = found.replaced(sweeps.by_recipe(frame, chosen, recipe, pairs))
+    return found.result(used.warnings, table.implementation)
+
+
+def _opened(store: Path | None, pairs: int) -> AbstractContextManager[SqliteStore]:
+    """Open a store of rows: of many pairs in a temporary file, if none is named."""
+    if store is not None:
+        return SqliteStore.writing(store)
+    return SqliteStore.in_memory() if pairs <= MOST_PAIRS else _temporary()
+
+
+@contextmanager
+def _temporary() -> Iterator[SqliteStore]:
+    with (
+        TemporaryDirectory(prefix="deminat-") as folder,
+        SqliteStore.writing(Path(folder) / "pairs.sqlite") as rows,
+    ):
+        yield rows
 
 
 @dataclass(frozen=True)
@@ -221,20 +280,143 @@ class _Recipe:
 
 
 @dataclass(frozen=True)
-class _Announced:
-    """Who is told how long the fast tier takes.
+class _Found:
+    """Pairs in columns, and what others have to say.
 
     Args:
-        say: Called with a line; `None` for nobody.
-        n_jobs: Processes that will share the work.
+        table: A row for each pair, with its `place` in the order of all.
+        cautions: The first warning of each code.
+        beyond: Other pairs, with larger p-values.
+        least_beyond: The smallest adjusted p-value of those.
     """
 
-    say: Callable[[str], None] | None
-    n_jobs: int
+    table: pl.DataFrame
+    cautions: dict[str, Caution]
+    beyond: int = 0
+    least_beyond: float = 1.0
 
-    def __call__(self, loaded: Loaded, pairs: int, seed: int) -> None:
+    def strongest(self, refine: Refine) -> list[tuple[str, str]]:
+        """Return the pairs with the smallest p-values; of equal ones, the largest MI."""
+        known = self.table.filter(pl.col("p_value").is_not_null())
+        ordered = known.sort("p_value", "mi", descending=[False, True], maintain_order=True)
+        return list(ordered.head(cast(int, refine)).select("x", "y").iter_rows())
+
+    def replaced(self, better: "_Found") -> "_Found":
+        """Return the rows with some replaced, unless their pair could not be estimated."""
+        known = set(self.table["place"].to_list()) if len(better.table) < len(self.table) else set()
+        known &= set(better.table["place"].to_list())
+        failed = pl.col("place").is_in(list(known)) & (pl.col("error") != "")
+        rows = pl.concat([self.table, better.table.filter(~failed)])
+        rows = rows.unique("place", keep="last").sort("place")
+        return replace(self, table=rows, cautions={**self.cautions, **better.cautions})
+
+    def result(self, warnings: Sequence[Caution], kind: nw.Implementation) -> PairwiseResult:
+        """Return the table with adjusted p-values, in a frame of some kind."""
+        table = self.table.drop("place")
+        p_values = table["p_value"].fill_null(np.nan).to_numpy()
+        q_values = _adjusted(p_values, self.beyond, self.least_beyond)
+        adjusted = pl.Series("q_value", q_values).fill_nan(None)
+        table = table.insert_column(table.columns.index("p_value") + 1, adjusted)
+        table = table.sort("mi", descending=True, nulls_last=True, maintain_order=True)
+        cautions = *warnings, *self.cautions.values(), *self._left_out()
+        return PairwiseResult(as_kind(table, kind), cautions)
+
+    def _left_out(self) -> Iterator[Caution]:
+        if self.beyond:
+            count, limit = len(self.table), cast(float, self.table["p_value"].max())
+            yield Caution(
+                "strongest",
+                f"the table has the {count:,} pairs with the smallest p-values, up to {limit:.2g}; "
+                f"{self.beyond:,} others are not in it, and adjusted p-values count them",
+                "Pass a larger most= (--most) if there is memory for more",
+            )
+
+
+def as_kind(table: pl.DataFrame, kind: nw.Implementation) -> Any:
+    """Return a table as a frame of polars, pandas or another kind."""
+    if kind is nw.Implementation.POLARS:
+        return table
+    columns = {column.name: column.to_numpy() for column in table}
+    return nw.from_dict(columns, backend=cast(Any, kind)).to_native()
+
+
+def _adjusted(p_values: Array, beyond: int, least_beyond: float) -> Array:
+    """Return adjusted p-values; NaN of an untested pair."""
+    tested = np.flatnonzero(~np.isnan(p_values))
+    order = tested[np.argsort(p_values[tested], kind="stable")]
+    count, adjusted = len(order) + beyond, np.full(len(p_values), np.nan)
+    ratios = p_values[order] / np.arange(1, len(order) + 1) * count
+    least = np.minimum.accumulate(np.append(ratios, least_beyond)[::-1])[::-1]
+    adjusted[order] = least[:-1]
+    return adjusted
+
+
+@dataclass(frozen=True)
+class _Sweeps:
+    """Both tiers, as sweeps over cells.
+
+    Args:
+        rows: Where their rows are stored.
+        n_jobs: Processes to use.
+        cluster: Address of a Dask scheduler to use instead.
+        progress: Called with the share that is done.
+        say: Called with a line on the pairs and their time; `None` for nobody.
+    """
+
+    rows: SqliteStore
+    n_jobs: int
+    cluster: str | None
+    progress: Progress | None
+    say: Callable[[str], None] | None
+
+    def by_recipe(
+        self,
+        frame: Variables,
+        some: Sequence[tuple[str, str]],
+        recipe: _Recipe,
+        pairs: ColumnPairs,
+    ) -> _Found:
+        """Return some of the pairs by the recipe."""
+        if self.say is not None:
+            self.say(
+                f"by the recipe {recipe.preset}, some seconds each: {len(some):,} of the pairs"
+            )
+        sweep = Sweep(_cells(frame, some, recipe), _estimated)
+        rows = run_sweep(
+            sweep, self.rows, jobs=self.n_jobs, cluster=self.cluster, progress=self.progress
+        )
+        cautions: dict[str, Caution] = {}
+        for caution in (caution for row in rows for caution in row.get("cautions", ())):
+            cautions.setdefault(caution["code"], Caution(**caution))
+        return _Found(_framed(rows, pairs), cautions)
+
+    def by_ranks(self, frame: Variables, pairs: ColumnPairs, recipe: _Recipe, most: int) -> _Found:
+        """Return all pairs of single columns by the fast tier."""
+        single, rows = pairs.without(frame.units), recipe.rows
+        names = single.names
+        loaded = load_columns(frame.table, names, rows.discrete, rows.nan == "omit")
+        usable = single.without(loaded.refused)
+        self._announce(loaded, len(usable), rows.seed)
+        cells = tiles(loaded.columns, usable, rows.seed)
+        complete_sweep(
+            Sweep(cells, run_tile),
+            self.rows,
+            # Processes take longer to start than few pairs by ranks take.
+            jobs=1 if len(usable) < _FEW_PAIRS else self.n_jobs,
+            cluster=self.cluster,
+            progress=self.progress,
+        )
+        refused = _refused(single.having(loaded.refused), loaded, pairs)
+        if not cells:
+            return _Found(refused, {})
+        found = gather(cells, lambda cell: self.rows.rows([cell])[0], most)
+        table = pl.concat([_fast_frame(found, usable, pairs, loaded), refused]).sort("place")
+        cautions = {_LABELS.code: _LABELS} if _LABELS.code in table["warnings"] else {}
+        return _Found(table, cautions, found.beyond, found.least_beyond)
+
+    def _announce(self, loaded: Loaded, pairs: int, seed: int) -> None:
         """Tell the number of pairs and the time expected."""
-        if self.say is None or not loaded.columns:
+        if self.say is None or not pairs:
             return
         columns = list(loaded.columns.values())
         seconds = seconds_a_pair(columns, seed) * pairs / max(1, effective_n_jobs(self.n_jobs))
@@ -242,46 +424,70 @@ class _Announced:
         if seconds > _MINUTES:
             time = f"{seconds / 60:,.0f} min"
         rows = len(columns[0].values)
-        self.say(f"{pairs:,} pairs of {len(columns):,} columns, {rows:,} rows: about {time}")
+        some = "1 pair" if pairs == 1 else f"{pairs:,} pairs"
+        self.say(f"{some} of {len(columns):,} columns, {rows:,} rows: about {time}")
 
 
-def _by_ranks(
-    frame: nw.DataFrame[Any],
-    pairs: Sequence[tuple[str, str]],
-    recipe: _Recipe,
-    run: Callable[[Sequence[Cell], Callable[[Cell], list[Row]]], list[Row]],
-    announce: _Announced,
-) -> list[Row]:
-    """Return the row of each pair by the fast tier, in the order of the pairs."""
-    names = list(dict.fromkeys(chain.from_iterable(pairs)))
-    rows = recipe.rows
-    loaded = load_columns(frame, names, rows.discrete, rows.nan == "omit")
-    usable = [pair for pair in pairs if not loaded.refused.keys() & set(pair)]
-    announce(loaded, len(usable), rows.seed)
-    cells = tiles(loaded.columns, usable, rows.seed)
-    known: dict[tuple[str, str], Row] = {}
-    for cell, row in zip(cells, run(cells, run_tile) if cells else (), strict=True):
-        of_pairs, found = found_of(cell, row)
-        low, high = found.interval()
-        numbers = (found.mi, found.error, low, high, found.p_value)
-        for pair, n, *values in zip(of_pairs, found.n.tolist(), *numbers, strict=True):
-            known[pair] = _fast_row(pair, n, [float(v) for v in values], loaded)
-    return [known.get(pair) or _refused(pair, loaded) for pair in pairs]
+def _fast_frame(
+    found: PairColumns, usable: ColumnPairs, pairs: ColumnPairs, loaded: Loaded
+) -> pl.DataFrame:
+    """Return the table of the fast tier."""
+    numbers, measured = found.found, ~np.isnan(found.found.mi)
+    low, high = numbers.interval()
+    texts = {"n": pl.Series(numbers.n)}
+    for side, names, places in (("x", usable.x, found.x), ("y", usable.y, found.y)):
+        labels = np.array([name in loaded.read_as_labels for name in names])
+        texts[side] = pl.Series(names, dtype=pl.String).gather(places)
+        texts[f"{side} is label"] = pl.Series(labels[places])
+    values = {
+        "mi": numbers.mi,
+        "standard_error": numbers.error,
+        "low": low,
+        "high": high,
+        "p_value": numbers.p_value,
+    }
+    columns = {name: pl.Series(column).fill_nan(None) for name, column in values.items()}
+    warned = measured & (texts["x is label"] | texts["y is label"]).to_numpy()
+    at = [_positions(side, whole) for side, whole in ((usable.x, pairs.x), (usable.y, pairs.y))]
+    rows = pl.DataFrame(
+        {
+            **{side: texts[side] for side in ("x", "y", "n")},
+            **columns,
+            "place": at[0][found.x] * len(pairs.y) + at[1][found.y],
+            "measured": measured,
+            "warned": warned,
+        }
+    )
+    few = pl.format("{} rows have both values: too few", "n")
+    rows = rows.with_columns(
+        lower_bound=pl.lit(None, pl.Float64),
+        method=pl.lit(_FAST),
+        warnings=pl.when("warned").then(pl.lit(_LABELS.code)).otherwise(pl.lit("")),
+        error=pl.when("measured").then(pl.lit("")).otherwise(few),
+    )
+    return rows.select(*_SCHEMA).cast(_SCHEMA)
 
 
-def _fast_row(pair: tuple[str, str], n: int, values: Sequence[float], loaded: Loaded) -> Row:
-    row: Row = {**_empty(pair), "n": n, "method": _FAST}
-    if np.isnan(values[0]):
-        return {**row, "error": f"{n} rows have both values: too few"}
-    row |= dict(zip(("mi", "standard_error", "low", "high", "p_value"), values, strict=True))
-    if loaded.read_as_labels & set(pair):
-        row |= {"warnings": _LABELS.code, "cautions": [asdict(_LABELS)]}
-    return row
+def _positions(names: Sequence[str], whole: Sequence[str]) -> NDArray[np.int64]:
+    place = {name: i for i, name in enumerate(whole)}
+    return np.array([place[name] for name in names], dtype=np.int64)
 
 
-def _refused(pair: tuple[str, str], loaded: Loaded) -> Row:
-    reason = next(loaded.refused[name] for name in pair if name in loaded.refused)
-    return {**_empty(pair), "error": reason}
+def _refused(some: Sequence[tuple[str, str]], loaded: Loaded, pairs: ColumnPairs) -> pl.DataFrame:
+    """Return rows that say why a column cannot be used."""
+    reasons = (next(loaded.refused[name] for name in p if name in loaded.refused) for p in some)
+    rows = [{**_empty(pair), "error": why} for pair, why in zip(some, reasons, strict=True)]
+    return _framed(rows, pairs)
+
+
+def _framed(rows: Sequence[Row], pairs: ColumnPairs) -> pl.DataFrame:
+    """Return rows as a table, with their places in the order of all pairs."""
+    places = pairs.places((row["x"], row["y"]) for row in rows)
+    values = [
+        {**{key: row.get(key) for key in _TABLE}, "place": place}
+        for row, place in zip(rows, places, strict=True)
+    ]
+    return pl.DataFrame(values, schema=_SCHEMA)
 
 
 def _empty(pair: tuple[str, str]) -> Row:
@@ -290,22 +496,7 @@ def _empty(pair: tuple[str, str]) -> Row:
     return {"x": x, "y": y, **nothing, "method": "", "warnings": "", "cautions": [], "error": ""}
 
 
-def _strongest(rows: Sequence[Row], refine: Refine) -> list[Row]:
-    """Return the rows of the pairs with the smallest p-values; of equal ones, the largest MI."""
-    known = [row for row in rows if row["p_value"] is not None]
-    ordered = sorted(known, key=lambda row: (row["p_value"], -row["mi"]))
-    return ordered[: len(ordered) if refine == "all" else refine]
-
-
-def _replaced(rows: Sequence[Row], better: Sequence[Row]) -> list[Row]:
-    """Return the rows with some replaced, unless their pair could not be estimated."""
-    known = {(row["x"], row["y"]): row for row in better if not row["error"]}
-    return [known.get((row["x"], row["y"]), row) for row in rows]
-
-
-def _cells(
-    frame: nw.DataFrame[Any], pairs: Sequence[tuple[str, str]], recipe: _Recipe
-) -> list[Cell]:
+def _cells(frame: Variables, pairs: Sequence[tuple[str, str]], recipe: _Recipe) -> list[Cell]:
     """Return a cell of each pair for the recipe."""
     rows = recipe.rows
     shared: Cell = {
@@ -316,8 +507,10 @@ def _cells(
     }
     units = (("groups", rows.groups), ("order", rows.order))
     shared |= {name: fingerprint(value) for name, value in units if value is not None}
-    names = dict.fromkeys(chain.from_iterable(pairs))
-    columns = {name: (frame[name].to_native(), fingerprint(frame[name])) for name in names}
+    columns = {
+        name: (frame.values(name), _fingerprint(frame, name))
+        for name in dict.fromkeys(chain.from_iterable(pairs))
+    }
     cells: list[Cell] = []
     for a, b in pairs:
         (x, of_x), (y, of_y) = columns[a], columns[b]
@@ -325,10 +518,19 @@ def _cells(
         discrete = rows.discrete
         if discrete is not None:
             if not isinstance(discrete, bool | np.bool_):
-                discrete = [name for name in (a, b) if name in discrete]
+                own = {*frame.columns_of(a), *frame.columns_of(b)}
+                discrete = [name for name in discrete if name in own]
             entries["discrete"] = repr(discrete)
         cells.append(_PairCell(entries, (x, y), replace(rows, discrete=discrete)))
     return cells
+
+
+def _fingerprint(frame: Variables, name: str) -> str:
+    """Return a text that only the same columns with the same values have."""
+    if name not in frame.units:
+        return fingerprint(frame.table[name])
+    columns = frame.columns_of(name)
+    return fingerprint(" ".join(f"{c}\0{fingerprint(frame.table[c])}" for c in columns))
 
 
 def _estimated(cell: Cell) -> list[Row]:
@@ -354,24 +556,3 @@ def _estimated(cell: Cell) -> list[Row]:
     row["warnings"] = " ".join(dict.fromkeys(w.code for w in result.warnings))
     row["cautions"] = [asdict(w) for w in result.warnings]
     return [{**cell, **row}]
-
-
-def _first_of_each(rows: list[Row]) -> tuple[Caution, ...]:
-    """Return the first warning of each code; rows stored by an older version have none."""
-    first: dict[str, Caution] = {}
-    for caution in (caution for row in rows for caution in row.get("cautions", ())):
-        first.setdefault(caution["code"], Caution(**caution))
-    return tuple(first.values())
-
-
-def _adjusted(rows: list[Row]) -> pl.DataFrame:
-    """Return a table with adjusted p-values."""
-    values = [{key: row.get(key) for key in _TABLE} for row in rows]
-    table = pl.DataFrame(values, infer_schema_length=None)
-    table = table.with_columns(pl.col(*_MEASURES).cast(pl.Float64))
-    q_values = table["p_value"].to_numpy().copy()  # NaN of an untested pair
-    tested = ~np.isnan(q_values)
-    if tested.any():
-        q_values[tested] = false_discovery_control(q_values[tested])
-    adjusted = pl.Series("q_value", q_values).fill_nan(None)
-    return table.insert_column(table.columns.index("p_value") + 1, adjusted)

@@ -6,12 +6,10 @@ default recipe. Dates are numbers of days. p-values are adjusted for the number 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
-import polars as pl
 
 from .data.column_pairs import usable_columns
 from .data.labels import Discrete
@@ -19,13 +17,13 @@ from .data.sample import NanPolicy
 from .errors import DataError
 from .estimators.registry import Preset
 from .matrix import Refine, pairwise
+from .report.tables import html_table, text_table
 from .results import Caution
 from .runtime.progress import AskedProgress
 
 __all__ = ["Ranking", "rank"]
 
 _COLUMNS = ("mi", "low", "high", "p_value", "q_value", "n", "method", "warnings")
-_SHOWN = 20  # lines of a printed ranking
 _MICROSECONDS = 86_400_000_000  # of a day
 
 
@@ -53,33 +51,12 @@ class Ranking:
 
     def __str__(self) -> str:
         rows = self.rows()
-        width = max([6, *(len(str(row["column"])) for row in rows[:_SHOWN])])
-        lines = [f"{'column':{width}}   nats  95% interval   q"]
-        for row in rows[:_SHOWN]:
-            ends = f"[{row['low']:.3f}, {row['high']:.3f}]"
-            lines.append(f"{row['column']:{width}}  {row['mi']:.3f}  {ends}  {row['q_value']:.2g}")
-        if len(rows) > _SHOWN:
-            lines.append(f"... {len(rows)} columns in all")
-        return "\n".join(lines)
+        return text_table(rows, ("column",), len(rows), "columns")
 
     def _repr_html_(self) -> str:
         """Return a table with a bar for each column, for notebooks."""
         rows = self.rows()
-        most = max([1e-9, *(row["mi"] for row in rows)])
-        lines = []
-        for row in rows[:_SHOWN]:
-            bar = f'<div style="background:#4c78a8;height:.8em;width:{8 * row["mi"] / most:.2f}em">'
-            cells = (
-                escape(str(row["column"])),
-                f"{bar}</div>",
-                f"{row['mi']:.3f}",
-                f"[{row['low']:.3f}, {row['high']:.3f}]",
-                f"{row['q_value']:.2g}",
-            )
-            lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-        head = "".join(f"<th>{h}</th>" for h in ("column", "", "nats", "95% interval", "q"))
-        title = f"<caption>{len(rows)} columns about {escape(self.target)}</caption>"
-        return f"<table>{title}<tr>{head}</tr>{''.join(lines)}</table>"
+        return html_table(rows, ("column",), f"{len(rows)} columns about {self.target}")
 
     def save_chart(self, path: Path) -> None:
         """Save a bar chart with intervals; it needs matplotlib."""
@@ -99,6 +76,7 @@ def rank(
     groups: Any = None,
     order: Any = None,
     discrete: Discrete = None,
+    max_rows: int | None = None,
     store: Path | None = None,
     n_jobs: int = 1,
     cluster: str | None = None,
@@ -117,6 +95,7 @@ def rank(
         groups: As of `pairwise`.
         order: As of `pairwise`.
         discrete: As of `pairwise`.
+        max_rows: As of `pairwise`.
         store: As of `pairwise`.
         n_jobs: Processes to use.
         cluster: Address of a Dask scheduler to use instead.
@@ -150,14 +129,15 @@ def rank(
         groups=groups,
         order=order,
         discrete=discrete,
+        max_rows=max_rows,
         store=store,
         n_jobs=n_jobs,
         cluster=cluster,
         progress=progress,
         say=say,
     )
-    table = found.table.rename({"x": "column"})
-    refused = table.filter(pl.col("error") != "")
+    table = nw.from_native(found.table, eager_only=True).rename({"x": "column"})
+    refused = table.filter(nw.col("error") != "")
     left_out = dict(refused.select("column", "error").iter_rows())
     left_out |= {
         name: "neither numbers nor labels"
@@ -166,10 +146,8 @@ def rank(
     }
     if len(refused) == len(table):
         raise DataError(f"no column can be ranked; the first: {next(iter(left_out.values()))}")
-    known = table.filter(pl.col("error") == "").select("column", *_COLUMNS)
-    known = known.sort("mi", "p_value", descending=[True, False])
-    native = nw.from_dict(known.to_dict(as_series=False), backend=frame.implementation)
-    return Ranking(target, native.to_native(), left_out, found.warnings)
+    known = table.filter(nw.col("error") == "").select("column", *_COLUMNS)
+    return Ranking(target, known.to_native(), left_out, found.warnings)
 
 
 def _with_days(frame: nw.DataFrame[Any], apart: set[str]) -> nw.DataFrame[Any]:

@@ -28,6 +28,7 @@ __all__ = [
 
 _TERMINATED = 128 + signal.SIGTERM
 _LONGEST_PATH = 300  # characters
+_LONGEST_CELL = 80
 
 
 class _TerminatedError(KeyboardInterrupt):
@@ -55,8 +56,9 @@ def print_table(rows: list[dict[str, Any]]) -> None:
     """Print rows on stdout, in aligned columns."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     values = [[row.get(key, "") for key in columns] for row in rows]
-    cells = [columns] + [
-        [f"{v:.4g}" if isinstance(v, float) else str(v) for v in r] for r in values
+    cells = [
+        [f"{v:.4g}" if isinstance(v, float) else printable(v, _LONGEST_CELL) for v in r]
+        for r in [columns, *values]
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:

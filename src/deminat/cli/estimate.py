@@ -175,9 +175,10 @@ def _write_pointwise(
         return
     values = _values(sides, results[0].rows)
     if pointwise is not None:
-        from ..report.pointwise import save, table
+        from ..report.pointwise import table
+        from ..report.tables import save_table
 
-        save(pointwise, table(results, values))
+        save_table(pointwise, table(results, values))
         say(f"wrote pointwise table: {format_path(pointwise)}{_summary(results[0], unit)}")
     if figure is not None:
         _draw(figure, results[0], values)

@@ -1,5 +1,6 @@
 """`deminat matrix`: the mutual information of all pairs of columns of a file."""
 
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,6 +35,13 @@ def matrix(
     y: Annotated[
         str | None, Option(help="Columns to pair with those of --x (default: those of --x).")
     ] = None,
+    unit: Annotated[
+        list[str] | None,
+        Option(
+            help="Columns that are one variable together, such as 'neuron_*'; its pairs take the "
+            "recipe. Repeatable."
+        ),
+    ] = None,
     categorical: opt.Categorical = "",
     discrete: opt.Discrete = None,
     groups: opt.Groups = None,
@@ -54,6 +62,16 @@ def matrix(
     ] = None,
     seed: opt.Seed = 0,
     nan: opt.Missing = opt.Nan.RAISE,
+    max_rows: Annotated[
+        int | None,
+        Option(
+            min=1, help="Use at most this many rows, sampled at random, the same for all pairs."
+        ),
+    ] = None,
+    most: Annotated[
+        int,
+        Option(min=1, help="At most this many pairs are in the table: those with the smallest p."),
+    ] = 5_000_000,
     jobs: opt.Jobs = None,
     cluster: opt.Cluster = None,
     as_json: opt.Json = False,
@@ -69,9 +87,11 @@ def matrix(
     deminat matrix genes.csv --x 'gene_*' --y phenotype
 
     deminat matrix visits.csv --groups patient
+
+    deminat matrix session.npz --unit 'v1_*' --unit 'm1_*'
     """
     from ..data import files
-    from ..data.files.columns import format_names
+    from ..data.files.columns import find_names, format_names
 
     count = parse_refine(refine)
     with progress("pairs", resumable=True) as report_share:
@@ -80,6 +100,8 @@ def matrix(
         frame, xs, ys, left_out = selected
         if left_out:
             say(f"columns left out: {format_names(left_out)} ({_LEFT_OUT})")
+        units = {chosen: find_names(frame.columns, chosen) for chosen in unit or ()}
+        xs, ys = ([] if side is None else _with_units(side, units) for side in (xs, ys))
         row_groups, row_order = map(files.read_all, row_columns(file, None, groups, order))
         from ..matrix import pairwise  # late: imports torch
 
@@ -87,7 +109,8 @@ def matrix(
         result = pairwise(
             frame,
             xs,
-            ys,
+            ys or None,
+            units=units,
             refine=count,
             preset=preset,
             folds=folds,
@@ -96,6 +119,8 @@ def matrix(
             groups=row_groups,
             order=row_order,
             discrete=label_columns(file, discrete),
+            max_rows=max_rows,
+            most=most,
             store=out / "pairs.sqlite",
             n_jobs=jobs or -1,
             cluster=cluster,
@@ -106,11 +131,16 @@ def matrix(
     if as_json:
         print_json(result.table.to_dicts())
     else:
-        ordered = result.table.sort("mi", descending=True, nulls_last=True)
-        print_table([_line(row) for row in ordered.head(_SHOWN).to_dicts()])
-        if len(ordered) > _SHOWN:
-            say(f"the {_SHOWN} largest of {len(ordered):,} pairs; all are in {out / 'pairs.csv'}")
+        print_table([_line(row) for row in result.table.head(_SHOWN).to_dicts()])
+        if len(result) > _SHOWN:
+            say(f"the {_SHOWN} largest of {len(result):,} pairs; all are in {out / 'pairs.csv'}")
     _say_found(result, f"wrote {written} to {out}")
+
+
+def _with_units(names: Sequence[str], units: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return names with each unit in the place of its first column."""
+    unit_of = {column: unit for unit, columns in units.items() for column in columns}
+    return list(dict.fromkeys(unit_of.get(name, name) for name in names))
 
 
 def parse_refine(text: str) -> Any:
@@ -125,7 +155,8 @@ def _say_found(result: "PairwiseResult", written: str) -> None:
     codes = [set(codes.split()) for codes in result.table["warnings"]]
     for caution in result.warnings:
         count = sum(caution.code in own for own in codes)
-        say(f"warning for {count} of {len(codes)} pairs, quoted from the first: {caution}")
+        about = f" for {count} of {len(codes)} pairs, quoted from the first" if count else ""
+        say(f"warning{about}: {caution}")
     failed = result.table["error"].filter(result.table["error"] != "")
     found, count = len(result.significant(_LEVEL)), len(result.table) - len(failed)
     if len(failed):
@@ -147,10 +178,10 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
 
 def _write(result: "PairwiseResult", out: Path) -> str:
     """Write the table and, if matplotlib is installed, the figures; return their names."""
-    from ..runtime.atomic import write_atomically
+    from ..report.tables import save_table
 
-    write_atomically(out / "pairs.parquet", result.table.write_parquet)
-    write_atomically(out / "pairs.csv", result.table.write_csv)
+    save_table(out / "pairs.parquet", result.table)
+    save_table(out / "pairs.csv", result.table)
     if find_spec("matplotlib") is None:
         say("note: no figures, because matplotlib is missing: pip install matplotlib")
         return "pairs.parquet and pairs.csv"

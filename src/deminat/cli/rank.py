@@ -39,6 +39,12 @@ def rank(
     ] = "0",
     preset: opt.Recipe = "auto",
     seed: opt.Seed = 0,
+    max_rows: Annotated[
+        int | None,
+        Option(
+            min=1, help="Use at most this many rows, sampled at random, the same for all columns."
+        ),
+    ] = None,
     jobs: opt.Jobs = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -69,6 +75,7 @@ def rank(
             groups=row_groups,
             order=row_order,
             discrete=label_columns(file, discrete),
+            max_rows=max_rows,
             n_jobs=jobs or -1,
             progress=report_share,
             say=say,
@@ -103,11 +110,11 @@ def rank(
 
 def _write(found: "Ranking", out: Path) -> None:
     """Write the table and, if matplotlib is installed, the chart."""
-    from ..runtime.atomic import write_atomically
+    from ..report.tables import save_table
 
     out.mkdir(parents=True, exist_ok=True)
-    write_atomically(out / "ranking.csv", found.table.write_csv)
-    write_atomically(out / "ranking.parquet", found.table.write_parquet)
+    save_table(out / "ranking.csv", found.table)
+    save_table(out / "ranking.parquet", found.table)
     if find_spec("matplotlib") is None:
         say("note: no chart, because matplotlib is missing: pip install matplotlib")
         return

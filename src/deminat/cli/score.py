@@ -123,7 +123,7 @@ def _write(path: Path, scores: "NDArray[np.float64]") -> None:
     """Write the log ratio of each row, in the order of the file."""
     import polars as pl
 
-    from ..report.pointwise import save
+    from ..report.tables import save_table
 
-    save(path, pl.DataFrame({"row": range(len(scores)), "log_ratio": scores}).fill_nan(None))
+    save_table(path, pl.DataFrame({"row": range(len(scores)), "log_ratio": scores}).fill_nan(None))
     say(f"wrote scores: {format_path(path)}")

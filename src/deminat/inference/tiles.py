@@ -2,14 +2,16 @@
 
 A cell is a tile of pairs: some columns with some others. It brings the values of its own columns,
 so a task sends few of them to another process, and it is identified by their names, types and
-values. Its row is one text with all numbers of the tile.
+values. Its row has the numbers of all its pairs, as texts. Of a table with more pairs than memory
+holds, the rows are read one after the other, and only the strongest pairs stay.
 """
 
 import base64
 import hashlib
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
 from typing import Any, cast
 
 import narwhals as nw
@@ -18,6 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..data.arrays import as_rows
+from ..data.column_pairs import ColumnPairs
 from ..data.labels import Discrete, discrete_columns
 from ..errors import DataError
 from ..runtime.rowstore import Cell, Row
@@ -26,17 +29,24 @@ from .rank_test import LEAST_RANKED
 
 __all__ = [
     "Loaded",
+    "PairColumns",
     "fingerprint",
-    "found_of",
+    "gather",
     "load_columns",
     "run_tile",
     "seconds_a_pair",
     "tiles",
 ]
 
+Array = NDArray[np.float64]
+Places = NDArray[np.int64]
+
 _SIDE = 64  # columns of a side of a tile
 _TRIAL = 12  # columns of which all pairs are timed
-_TAG = "ranks 1"  # changes with the engine: rows of another one are not used
+_TAG = "ranks 2"  # changes with the engine: rows of another one are not used
+# What a row has of each pair, and in which form: single precision has more digits than estimates.
+_DTYPES = {"p_value": "<f8", "mi": "<f4", "error": "<f4", "n": "<u4"}
+_AT_ONCE = 1 << 22  # p-values
 
 
 @dataclass(frozen=True)
@@ -54,16 +64,29 @@ class Loaded:
     read_as_labels: frozenset[str]
 
 
-class _TileCell(Cell):
-    """A cell that brings its columns and pairs; its entries identify it."""
+class TileCell(Cell):
+    """A cell that brings its columns, and which of their pairs are meant; its entries identify it.
 
-    __slots__ = ("pairs", "xs", "ys")
+    `packed` has a bit for each pair: a table of 20,000 columns has fifty thousand tiles.
+    """
+
+    __slots__ = ("packed", "xs", "ys")
 
     def __init__(
-        self, entries: Cell, xs: Sequence[Column], ys: Sequence[Column], pairs: NDArray[np.int64]
+        self, entries: Cell, xs: Sequence[Column], ys: Sequence[Column], packed: NDArray[np.uint8]
     ):
         super().__init__(entries)
-        self.xs, self.ys, self.pairs = xs, ys, pairs
+        self.xs, self.ys, self.packed = xs, ys, packed
+
+    @property
+    def count(self) -> int:
+        """How many pairs there are."""
+        return int(np.unpackbits(self.packed).sum())
+
+    def pairs(self) -> Places:
+        """Return the places (m, 2) of each pair in both lists of columns."""
+        bits = np.unpackbits(self.packed, count=len(self.xs) * len(self.ys))
+        return np.argwhere(bits.reshape(len(self.xs), -1))
 
 
 def load_columns(
@@ -117,50 +140,124 @@ def _loaded(series: nw.Series[Any], name: str, discrete: Discrete) -> tuple[Colu
     return Column(name, values, bool(discrete) if whole else name in cast(Any, discrete)), False
 
 
-def tiles(columns: dict[str, Column], pairs: Sequence[tuple[str, str]], seed: int) -> list[Cell]:
-    """Return cells of pairs of named columns, each pair in one of them."""
-    if not pairs:
-        return []
-    place = {name: i for i, name in enumerate(columns)}
+def tiles(columns: Mapping[str, Column], pairs: ColumnPairs, seed: int) -> list[Cell]:
+    """Return cells of pairs of columns by name, each pair in one of them."""
     known = {name: fingerprint(c.values, str(c.is_label)) for name, c in columns.items()}
-    ordered = np.array([(place[x], place[y]) for x, y in pairs], dtype=np.int64).reshape(-1, 2)
-    number = ordered // _SIDE
-    width = len(columns) // _SIDE + 1
-    keys = number[:, 0] * width + number[:, 1]
-    order = np.argsort(keys, kind="stable")
-    named = list(columns.values())
     cells: list[Cell] = []
-    for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
-        xs, ys = (int(i) * _SIDE for i in number[rows[0]])
-        of_x, of_y = named[xs : xs + _SIDE], named[ys : ys + _SIDE]
-        local = ordered[rows] - np.array([xs, ys])
-        text = " ".join(f"{c.name}\0{known[c.name]}" for c in (*of_x, *of_y))
+    for rows, others in product(_blocks(len(pairs.x)), _blocks(len(pairs.y))):
+        mask = pairs.mask(rows, others)
+        if not mask.any():
+            continue
+        xs, ys = [pairs.x[i] for i in rows], [pairs.y[j] for j in others]
+        text = " ".join(f"{name}\0{known[name]}" for name in (*xs, *ys))
+        packed = np.packbits(mask)
         entries: Cell = {
             "engine": _TAG,
-            "tile": f"{xs} {ys}",
+            "tile": f"{rows[0]} {others[0]}",
             "columns": fingerprint(text),
-            "pairs": fingerprint(local),
+            "pairs": hashlib.sha256(packed.tobytes()).hexdigest()[:12],
             "seed": seed,
         }
-        cells.append(_TileCell(entries, of_x, of_y, local))
+        cells.append(TileCell(entries, [columns[n] for n in xs], [columns[n] for n in ys], packed))
     return cells
+
+
+def _blocks(count: int) -> list[Places]:
+    places = np.arange(count)
+    return [places[start : start + _SIDE] for start in range(0, count, _SIDE)]
 
 
 def run_tile(cell: Cell) -> list[Row]:
     """Return the row of a tile."""
-    own = cast(_TileCell, cell)
-    found = tile(own.xs, own.ys, own.pairs, own["seed"])
-    numbers = np.array([found.p_value, found.mi, found.error, found.n], dtype=np.float64)
-    return [{**cell, "found": base64.b64encode(numbers.tobytes()).decode()}]
+    own = cast(TileCell, cell)
+    found = tile(own.xs, own.ys, own.pairs(), own["seed"])
+    numbers = (found.p_value, found.mi, found.error, found.n)
+    texts = (
+        base64.b64encode(column.astype(dtype).tobytes()).decode()
+        for column, dtype in zip(numbers, _DTYPES.values(), strict=True)
+    )
+    return [{**cell, **dict(zip(_DTYPES, texts, strict=True))}]
 
 
-def found_of(cell: Cell, row: Row) -> tuple[list[tuple[str, str]], Found]:
-    """Return the names of the pairs of a tile, and what was found of them."""
-    own = cast(_TileCell, cell)
-    numbers = np.frombuffer(base64.b64decode(row["found"])).reshape(4, -1)
-    names = [(own.xs[i].name, own.ys[j].name) for i, j in own.pairs]
-    p_values, nats, errors, n = numbers
-    return names, Found(p_values, nats, errors, n.astype(np.int64))
+@dataclass(frozen=True)
+class PairColumns:
+    """Many pairs, in columns.
+
+    Args:
+        x: (m,) places of their columns in a list of names.
+        y: (m,) places in another list.
+        found: What was found of them.
+        beyond: How many other pairs were tested, with larger p-values.
+        least_beyond: The smallest adjusted p-value of those.
+    """
+
+    x: Places
+    y: Places
+    found: Found
+    beyond: int = 0
+    least_beyond: float = 1.0
+
+
+def gather(cells: Sequence[Cell], row_of: Callable[[Cell], Row], most: int) -> PairColumns:
+    """Return the pairs of tiles: all, or those with the smallest p-values.
+
+    Args:
+        cells: At least one tile.
+        row_of: Returns the row of a tile. Rows are read one after the other, and twice if there
+            are more pairs than `most`: the memory is then that of their p-values.
+        most: Pairs to return.
+    """
+    own = [cast(TileCell, cell) for cell in cells]
+    count = sum(cell.count for cell in own)
+    if count <= most:
+        return _joined([_part(cell, row_of(cell)) for cell in own])
+    p_values = np.concatenate([_numbers(row_of(cell), "p_value") for cell in own])
+    p_values.sort()  # NaN last
+    limit = np.nan_to_num(p_values[most - 1], nan=np.inf)
+    equal = most - int((p_values[:most] < limit).sum())
+    parts = []
+    for cell in own:
+        part = _part(cell, row_of(cell))
+        chosen = part.found.p_value < limit
+        at_limit = np.flatnonzero(part.found.p_value == limit)[:equal]
+        equal -= len(at_limit)
+        chosen[at_limit] = True
+        parts.append(_chosen(part, chosen))
+    tested = count - int(np.isnan(p_values).sum())
+    least = _least_adjusted(p_values, most, tested)
+    return replace(_joined(parts), beyond=max(0, tested - most), least_beyond=least)
+
+
+def _least_adjusted(ordered: Array, first: int, tested: int) -> float:
+    """Return the smallest p-value times the tests over its rank, from a place on."""
+    least = 1.0
+    for start in range(first, tested, _AT_ONCE):
+        ranks = np.arange(start + 1, min(start + _AT_ONCE, tested) + 1)
+        least = min(least, float((ordered[start : start + len(ranks)] / ranks).min()) * tested)
+    return least
+
+
+def _part(cell: "TileCell", row: Row) -> PairColumns:
+    x_start, y_start = map(int, cell["tile"].split())
+    places = cell.pairs() + np.array([x_start, y_start])
+    p_value, mi, error, n = (_numbers(row, name) for name in _DTYPES)
+    return PairColumns(places[:, 0], places[:, 1], Found(p_value, mi, error, n.astype(np.int64)))
+
+
+def _numbers(row: Row, name: str) -> Array:
+    numbers = np.frombuffer(base64.b64decode(row[name]), _DTYPES[name])
+    return numbers.astype(np.float64)
+
+
+def _chosen(part: PairColumns, chosen: NDArray[np.bool_]) -> PairColumns:
+    found = Found(*(getattr(part.found, f.name)[chosen] for f in fields(Found)))
+    return PairColumns(part.x[chosen], part.y[chosen], found)
+
+
+def _joined(parts: Sequence[PairColumns]) -> PairColumns:
+    x, y = (np.concatenate([getattr(part, side) for part in parts]) for side in ("x", "y"))
+    found = (np.concatenate([getattr(p.found, f.name) for p in parts]) for f in fields(Found))
+    return PairColumns(x, y, Found(*found))
 
 
 def seconds_a_pair(columns: Sequence[Column], seed: int) -> float:

@@ -5,22 +5,17 @@ its own share. Above 0 the pair is more likely under the joint distribution than
 below 0 less. Rows are numbered as in the file, from 0, also if others were dropped or not sampled.
 """
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from ..errors import DataError, printable
 from ..results import MIResult
-from ..runtime.atomic import write_atomically
 
-__all__ = ["save", "table"]
+__all__ = ["table"]
 
 _COLUMNS = 20  # of x and y together; more are not written
-_FORMULA = r"^[=+\-@\t\r]"  # text that a spreadsheet would compute
 
 
 def table(results: Sequence[MIResult], sides: Sequence[Any] = ()) -> pl.DataFrame:
@@ -43,15 +38,6 @@ def table(results: Sequence[MIResult], sides: Sequence[Any] = ()) -> pl.DataFram
     return pl.DataFrame(columns)
 
 
-def save(path: Path, frame: pl.DataFrame) -> None:
-    """Write the table; an existing file is replaced only when the new one is complete."""
-    is_csv = path.suffix.lower() == ".csv"
-    try:
-        write_atomically(path, _escaped(frame).write_csv if is_csv else frame.write_parquet)
-    except pl.exceptions.PolarsError as error:  # a full disk, among others
-        raise DataError(f"cannot write {printable(path, 300)}: {printable(error, 200)}") from error
-
-
 def _columns(side: Any, name: str) -> dict[str, Any]:
     """Return the columns of a side by name; none of an array of more axes or too many columns."""
     if isinstance(side, pl.DataFrame):
@@ -61,17 +47,3 @@ def _columns(side: Any, name: str) -> dict[str, Any]:
         return {}
     parts = array.reshape(len(array), -1).T
     return {name if len(parts) == 1 else f"{name}{j}": part for j, part in enumerate(parts)}
-
-
-def _escaped(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame whose names and texts no spreadsheet takes for formulas."""
-    columns = {}
-    for column in frame:
-        name = f"'{column.name}" if re.match(_FORMULA, column.name) else column.name
-        if name in columns:
-            raise DataError(f"two columns would be called {name!r}: write .parquet instead")
-        values = column.alias("")
-        if not values.dtype.is_numeric() and values.dtype != pl.Boolean:
-            values = values.cast(pl.String).str.replace(f"({_FORMULA})", "'$1")
-        columns[name] = values
-    return pl.DataFrame(columns)

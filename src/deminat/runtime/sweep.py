@@ -27,7 +27,7 @@ from .process import keep_freed_memory
 from .progress import Progress, part_progress, quiet
 from .rowstore import Cell, Row, SqliteStore, key_of
 
-__all__ = ["Sweep", "filter_cells", "report_progress", "run_sweep"]
+__all__ = ["Sweep", "complete_sweep", "filter_cells", "report_progress", "run_sweep"]
 
 Run = Callable[[Cell], list[Row]]
 Outcome = tuple[int, list[Row] | str]  # index of a cell, and its rows or why there are none
@@ -61,6 +61,22 @@ def run_sweep(
 ) -> list[Row]:
     """Run the missing cells and return the rows of all cells of the sweep, in their order.
 
+    Arguments are those of `complete_sweep`.
+    """
+    complete_sweep(sweep, store, jobs=jobs, cluster=cluster, progress=progress)
+    return store.rows(sweep.cells)
+
+
+def complete_sweep(
+    sweep: Sweep,
+    store: SqliteStore,
+    *,
+    jobs: int = 1,
+    cluster: str | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Run the missing cells.
+
     Args:
         sweep: What to run.
         store: Where rows are stored.
@@ -81,7 +97,7 @@ def run_sweep(
             failed = _run(Sweep(todo, sweep.run), store, jobs, cluster, remaining) if todo else []
             if failed:
                 raise TrainingError(_failures(failed, len(todo)))
-            return store.rows(sweep.cells)
+            return
     raise TrainingError(
         f"worker processes were killed {_ATTEMPTS} times, perhaps for lack of memory; finished "
         "cells are stored: continue with --jobs 1"

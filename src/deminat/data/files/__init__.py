@@ -31,7 +31,7 @@ from ...errors import DataError, printable
 from ..source import Source
 from . import columns
 from .columns import Columns, Series, Side, find_columns, find_labels, is_missing, resolve
-from .formats import FORMATS, PICKLES, check_file, open_table, scan_array, scan_arrays
+from .formats import FORMATS, PICKLES, check_file, open_table, scan_array, scan_arrays, stack_arrays
 from .guards import PathLike, show_path
 from .npy_folder import is_folder, match_folders, open_folder
 
@@ -136,17 +136,14 @@ def scan_pair(
 def read_columns(
     path: PathLike, x: str | None, y: str | None, *, categorical: str, apart: Sequence[str]
 ) -> tuple[pl.DataFrame, list[str], list[str] | None, list[str]]:
-    """Read columns of a table of which any two may be paired.
+    """Read columns of a table, or of the arrays of an archive, of which any two may be paired.
 
     Arguments and result are those of `columns.pairable_columns`, except for `path` and for
     `categorical`, which is a list separated by commas.
     """
     path = check_file(path)
     table = open_table(path)
-    if table is None:
-        raise DataError(
-            f"{show_path(path)} holds arrays, but a table is needed, such as CSV or Parquet"
-        )
+    table = stack_arrays(path) if table is None else table
     return columns.pairable_columns(table, x, y, columns.parse_names(categorical), apart)
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "choose_columns",
     "find_columns",
     "find_labels",
+    "find_names",
     "floats",
     "format_names",
     "is_missing",
@@ -192,6 +193,17 @@ def find_columns(table: Table, chosen: str) -> list[str]:
             f"single quotes: {quote_for_shell(chosen.strip())}"
         )
     return [name for part in parts for name in _matches(table, part)]
+
+
+def find_names(names: Sequence[str], chosen: str) -> list[str]:
+    """Return those of some names that a list separated by commas names or matches."""
+    found: list[str] = []
+    for part in parse_names(chosen):
+        matched = [name for name in names if name == part or fnmatchcase(name, part)]
+        if not matched:
+            raise DataError(f"no column matches {quote(part)}; there are {format_names(names)}")
+        found += matched
+    return list(dict.fromkeys(found))
 
 
 def find_labels(table: Table, names: list[str], declared: Collection[str]) -> frozenset[str]:

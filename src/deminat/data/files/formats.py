@@ -11,6 +11,7 @@ Everything else is derived from the registry, the suffixes in error messages inc
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -26,11 +27,20 @@ from ..source import Rows, row_blocks
 from .columns import Side, Table, categories, quote, unknown_name_error
 from .guards import PathLike, check_readable, show_path
 from .hdf5 import open_hdf5
-from .npy import as_native, map_npy, open_npy, open_npz
+from .npy import StackedTable, as_native, map_npy, open_npy, open_npz
 from .parquet import open_parquet
 from .text_stream import open_text
 
-__all__ = ["FORMATS", "PICKLES", "Format", "check_file", "open_table", "scan_array", "scan_arrays"]
+__all__ = [
+    "FORMATS",
+    "PICKLES",
+    "Format",
+    "check_file",
+    "open_table",
+    "scan_array",
+    "scan_arrays",
+    "stack_arrays",
+]
 
 
 class Archive(Protocol):
@@ -172,6 +182,39 @@ def scan_array(path: Path, name: str | None = None) -> Side | Dataset:
             (name,) = archive.names
         _check(archive, path, name)
         return _side(archive, path, name, labels=False)
+
+
+def stack_arrays(path: Path) -> StackedTable:
+    """Return the arrays (n,) and (n, d) of an archive as one table.
+
+    Where they differ in rows, those that have most columns together are meant. Other arrays are no
+    columns; the table's note names them.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    with _open_archive(path) as archive:
+        for name in archive.names:
+            _check(archive, path, name)
+            array = archive.load(name)
+            if array.dtype.kind in "fiub":
+                arrays[name] = array
+    widths: Counter[int] = Counter()
+    for array in arrays.values():
+        if array.ndim in (1, 2):
+            widths[len(array)] += array[:1].size
+    if not widths:
+        raise DataError(f"{show_path(path)} has no array (n,) or (n, d) of numbers")
+    ((rows, _),) = widths.most_common(1)
+    columns: dict[str, NDArray[Any]] = {}
+    others = []
+    for name, array in arrays.items():
+        if array.ndim not in (1, 2) or len(array) != rows:
+            others.append(f"{printable(name)} {array.shape}")
+        elif array.ndim == 1 or array.shape[1] == 1:
+            columns[name] = array.reshape(rows)
+        else:
+            columns |= {f"{name}_{i}": part for i, part in enumerate(array.T)}
+    note = f" (no columns of {rows:,} rows: {', '.join(others)})" if others else ""
+    return StackedTable(show_path(path), columns, note)
 
 
 def _unreadable(path: Path, suffix: str) -> str:

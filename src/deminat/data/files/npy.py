@@ -26,7 +26,7 @@ from ..source import Rows, row_blocks
 from .columns import Side, categories, floats, quote
 from .guards import DEFLATE_AT_MOST, check_memory, parsing, show_path
 
-__all__ = ["as_native", "map_npy", "open_npy", "open_npz"]
+__all__ = ["StackedTable", "as_native", "map_npy", "open_npy", "open_npz"]
 
 # Version 3 exists for structured types only, which are refused.
 _HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -106,6 +106,46 @@ class ArrayTable:
         """Yield columns of all rows, some rows at a time."""
         step = max(1, BLOCK // (self.values.itemsize * len(self.names)))
         for rows in row_blocks(self.rows, step):
+            yield self.pick(names, labels, rows)
+
+
+@dataclass(frozen=True)
+class StackedTable:
+    """Arrays (n,) and (n, d) beside each other: `a`, or `a_0` to `a_{d - 1}`."""
+
+    label: str
+    columns: dict[str, NDArray[Any]]
+    note: str = ""
+    text_columns: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return list(self.columns)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self.columns.values())))
+
+    def word_columns(self, names: list[str]) -> tuple[str, ...]:
+        """Return none: arrays hold numbers."""
+        return ()
+
+    def pick(self, names: list[str], labels: Collection[str], rows: Rows | None = None) -> Side:
+        """Return columns as a frame of Float64 and Enum."""
+        count = self.rows if rows is None else len(rows)
+        check_memory(self.label, count * len(names) * _BYTES_PER_VALUE)
+        picked = {}
+        for name in names:
+            values = self.columns[name] if rows is None else self.columns[name][rows]
+            column = pl.Series(as_native(values))
+            picked[name] = categories(column) if name in labels else floats(column)
+        return pl.DataFrame(picked)
+
+    def pieces(self, names: list[str], labels: Collection[str]) -> Iterator[Side]:
+        """Yield columns of all rows, some rows at a time."""
+        for rows in row_blocks(self.rows, max(1, BLOCK // (8 * len(names)))):
             yield self.pick(names, labels, rows)
 
 
