@@ -13,7 +13,7 @@ from deminat.estimators.partition import cells_for, table_information, tree_info
 from deminat.inference import tiles as tiles_module
 from deminat.inference.all_pairs import Column, tile
 from deminat.inference.rank_test import rank_test, ranks
-from deminat.report.clustering import MOST_SHOWN, clustered
+from deminat.report.clustering import MOST_SHOWN, clustered, pairs_to_show
 from deminat.tasks import get
 
 RNG = np.random.default_rng
@@ -308,3 +308,21 @@ def test_of_many_columns_those_with_large_values_are_shown():
     assert len(rows) == len(set(rows)) == MOST_SHOWN
     at = rows.tolist()
     assert abs(at.index(7) - at.index(count - 1)) == 1
+
+
+def test_the_pairs_of_columns_with_large_values_are_shown():
+    count = MOST_SHOWN + 60
+    names = [f"c{i}" for i in range(count)]
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    rng = RNG(0)
+    mi = sorted(rng.random(len(pairs)), reverse=True)
+    table = pl.DataFrame(rng.permutation(pairs), schema=["x", "y"]).with_columns(
+        mi=pl.Series(mi), error=pl.lit("")
+    )
+    some, every = pairs_to_show(table)
+    assert sorted(every) == sorted(names)
+    assert len(some) == MOST_SHOWN * (MOST_SHOWN - 1) // 2
+    assert some.row(0) == table.row(0)
+    beside = table.filter(~pl.col("x").is_in(names[:2]), pl.col("y").is_in(names[:2]))
+    few, _ = pairs_to_show(beside)
+    assert set(few["x"]) == set(beside["x"].unique(maintain_order=True).head(MOST_SHOWN))

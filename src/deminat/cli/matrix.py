@@ -187,20 +187,22 @@ def _write(result: "PairwiseResult", out: Path) -> str:
         return "pairs.parquet and pairs.csv"
     import numpy as np  # late: the help needs none
 
-    from ..report.clustering import MOST_SHOWN, clustered
+    from ..matrix import PairwiseResult
+    from ..report.clustering import MOST_SHOWN, clustered, pairs_to_show
     from ..report.plots import save_heat_map, save_network
 
-    lines, columns, nats = result.square()
+    some, names = pairs_to_show(result.table)
+    lines, columns, nats = PairwiseResult(some).square()
     rows, others = clustered(lines, columns, nats)
     shown = [lines[i] for i in rows], [columns[j] for j in others]
     save_heat_map(out / "heat_map.png", shown, nats[np.ix_(rows, others)])
     strongest = result.significant(_LEVEL).head(_EDGES)
     edges = list(strongest.select("x", "y", "mi").iter_rows())
-    names = list(dict.fromkeys([*shown[0], *shown[1], *lines, *columns]))
+    names = list(dict.fromkeys([*shown[0], *shown[1], *names]))
     title = f"pairs with q <= {_LEVEL:g}, by their nats"
     if len(edges) == _EDGES:
         title = f"the {_EDGES} strongest {title}"
     save_network(out / "network.png", names, edges, title)
-    if max(len(lines), len(columns)) > MOST_SHOWN:
+    if len(some) < len(result):
         say(f"heat_map.png shows the {MOST_SHOWN} columns with the largest values")
     return "pairs.parquet, pairs.csv, heat_map.png and network.png"

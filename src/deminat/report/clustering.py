@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-__all__ = ["MOST_SHOWN", "clustered"]
+__all__ = ["MOST_SHOWN", "clustered", "pairs_to_show"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -35,6 +36,22 @@ def clustered(lines: Sequence[str], columns: Sequence[str], nats: Array) -> tupl
     rows, others = _strongest(known.max(axis=1)), _strongest(known.max(axis=0))
     some = known[np.ix_(rows, others)]
     return rows[_by_values(some)], others[_by_values(some.T)]
+
+
+def pairs_to_show(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Return the pairs of the columns with the largest values, and the names of all columns.
+
+    Args:
+        table: Pairs `x` and `y`, the largest value first.
+    """
+    both = table.select(name=pl.concat_list("x", "y")).explode("name")
+    every, xs, ys = (
+        column.unique(maintain_order=True) for column in (both["name"], table["x"], table["y"])
+    )
+    if len(xs) + len(ys) > len(every):  # some columns are on both sides
+        xs = ys = every
+    chosen = pl.col("x").is_in(xs.head(MOST_SHOWN)) & pl.col("y").is_in(ys.head(MOST_SHOWN))
+    return table.filter(chosen), every.to_list()
 
 
 def _strongest(values: Array) -> Places:
