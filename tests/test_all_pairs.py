@@ -9,7 +9,7 @@ from scipy.stats import kstest
 
 import deminat
 from deminat import DataError
-from deminat.estimators.partition import cells_for, table_information, tree_information
+from deminat.estimators.partition import rank_information, table_information, tree_information
 from deminat.inference import tiles as tiles_module
 from deminat.inference.all_pairs import Column, tile
 from deminat.inference.rank_test import rank_test, ranks
@@ -32,14 +32,14 @@ def in_cells(columns, cells):
     return np.array([ranks(c, RNG(0)) * cells // len(c) for c in columns])
 
 
-def by_recursion(x, y, cells):
+def by_recursion(x, y, cells, top):
     """Return the log density of each row and the evidence of one square, cell by cell."""
 
     def square(rows, left, below, width):
-        count, size = len(rows), 9 if width == cells else 4
+        count, size = len(rows), top**2 if width == cells else 4
         if width == 1:
             return 0.0, np.zeros(count), rows
-        parts = width // (3 if width == cells else 2)
+        parts = width // (top if width == cells else 2)
         children = []
         for i in range(0, width, parts):
             for j in range(0, width, parts):
@@ -47,11 +47,15 @@ def by_recursion(x, y, cells):
                 inside &= (y[rows] >= below + j) & (y[rows] < below + j + parts)
                 children.append(square(rows[inside], left + i, below + j, parts))
         counts = np.array([len(own) for *_, own in children])
-        cut = gammaln(size) - gammaln(size + count) + gammaln(counts + 1).sum()
-        cut += count * np.log(size) + sum(e for e, *_ in children) + np.log(0.5)
-        evidence = np.logaddexp(cut, np.log(0.5))
+        a = 0.75
+        cut = gammaln(size * a) - gammaln(size * a + count)
+        cut += (gammaln(counts + a) - gammaln(a)).sum()
+        cut += count * np.log(size) + sum(e for e, *_ in children) + np.log(0.56)
+        evidence = np.logaddexp(cut, np.log(0.44))
         share = np.exp(cut - evidence)
-        logs = [share * (d + np.log(size * (len(o) + 1) / (count + size))) for _, d, o in children]
+        logs = [
+            share * (d + np.log(size * (len(o) + a) / (count + size * a))) for _, d, o in children
+        ]
         order = np.concatenate([own for *_, own in children])
         return evidence, np.concatenate(logs), order
 
@@ -63,10 +67,11 @@ def test_the_tree_is_the_one_that_recursion_builds():
     rng = RNG(1)
     x = rng.normal(size=150)
     y = x + 0.3 * rng.normal(size=150)
-    cells = in_cells([x, y, rng.normal(size=150)], 12)
-    nats, _ = tree_information(cells[[0, 0]], cells[[1, 2]], 12)
-    assert nats[0] == pytest.approx(by_recursion(cells[0], cells[1], 12))
-    assert nats[1] == pytest.approx(by_recursion(cells[0], cells[2], 12))
+    for top, width in ((3, 12), (5, 20)):
+        cells = in_cells([x, y, rng.normal(size=150)], width)
+        nats, _ = tree_information(cells[[0, 0]], cells[[1, 2]], width, top)
+        assert nats[0] == pytest.approx(by_recursion(cells[0], cells[1], width, top))
+        assert nats[1] == pytest.approx(by_recursion(cells[0], cells[2], width, top))
 
 
 @pytest.mark.parametrize(("n", "allowed"), [(1_000, 0.21), (10_000, 0.07)])
@@ -76,8 +81,8 @@ def test_estimates_of_single_columns_are_near_the_truth(n, allowed):
         task, each = get(name), []
         for seed in range(5):
             x, y = task.sample(n, seed)
-            cells = in_cells([x[:, 0], y[:, 0]], cells_for(n))
-            (nats,), _ = tree_information(cells[:1], cells[1:], cells_for(n))
+            both = in_cells([x[:, 0], y[:, 0]], n)
+            (nats,), _ = rank_information(both[:1], both[1:], is_weak=False)
             each.append(nats - task.mi)
         assert abs(np.mean(each)) < allowed, name
         errors.append(np.abs(each).mean())
@@ -86,8 +91,8 @@ def test_estimates_of_single_columns_are_near_the_truth(n, allowed):
 
 def test_pairs_do_not_depend_on_those_beside_them():
     cells = in_cells(RNG(0).normal(size=(40, 300)), 24)
-    nats, errors = tree_information(cells[:-1], cells[1:], 24)
-    one, error = tree_information(cells[6:7], cells[7:8], 24)
+    nats, errors = tree_information(cells[:-1], cells[1:], 24, 3)
+    one, error = tree_information(cells[6:7], cells[7:8], 24, 3)
     assert (nats[6], errors[6]) == (one[0], error[0])
 
 

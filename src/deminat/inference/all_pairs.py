@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimators.partition import cells_for, table_information, tree_information
+from ..estimators.partition import rank_information, table_information
 from .rank_test import (
     LEAST_RANKED,
     Blocks,
@@ -35,7 +35,6 @@ __all__ = ["Column", "Found", "tile"]
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-_COARSE = 24  # cells a side where the p-value is not small
 _SMALL = 0.05
 _AT_ONCE = 1_024  # pairs whose coefficients are in memory
 _BINARY = 2  # values of a label whose order does not matter
@@ -141,11 +140,10 @@ def _of_ranks(xs: Sequence[Column], ys: Sequence[Column], pairs: Places, seed: i
     log_h = _harmonics(x, y)[x_at, y_at]
     p = rank_p_values(log_h, n)
     nats, errors = np.empty(len(pairs)), np.empty(len(pairs))
-    fine = cells_for(n)
-    for chosen, cells in ((p > _SMALL, min(_COARSE, fine)), (p <= _SMALL, fine)):
+    for is_weak, chosen in ((True, p > _SMALL), (False, p <= _SMALL)):
         if chosen.any():
-            codes = x[x_at[chosen]] * cells // n, y[y_at[chosen]] * cells // n
-            nats[chosen], errors[chosen] = tree_information(*codes, cells)
+            sides = x[x_at[chosen]], y[y_at[chosen]]
+            nats[chosen], errors[chosen] = rank_information(*sides, is_weak)
     return np.array([p, nats, errors])
 
 
@@ -176,9 +174,8 @@ def _one(x: Column, y: Column, known: NDArray[np.bool_], seed: int) -> tuple[flo
         bins = min(_BINS, key=lambda b: abs(b - math.sqrt(n) / 2)) if p <= _SMALL else _BINS[0]
         codes = [_codes(values, unordered, bins, rng) for values, unordered, rng in sides]
         return (p, *table_information(*codes))
-    cells = cells_for(n) if p <= _SMALL else min(_COARSE, cells_for(n))
-    x_cells, y_cells = (ranks(values, rng)[None] * cells // n for values, _, rng in sides)
-    nats, errors = tree_information(x_cells, y_cells, cells)
+    of_x, of_y = (ranks(values, rng)[None] for values, _, rng in sides)
+    nats, errors = rank_information(of_x, of_y, p > _SMALL)
     return p, float(nats[0]), float(errors[0])
 
 

@@ -43,7 +43,7 @@ Places = NDArray[np.int64]
 
 _SIDE = 64  # columns of a side of a tile
 _TRIAL = 12  # columns of which all pairs are timed
-_TAG = "ranks 2"  # changes with the engine: rows of another one are not used
+_TAG = "ranks 3"  # changes with the engine: rows of another one are not used
 # What a row has of each pair, and in which form: single precision has more digits than estimates.
 _DTYPES = {"p_value": "<f8", "mi": "<f4", "error": "<f4", "n": "<u4"}
 _AT_ONCE = 1 << 22  # p-values

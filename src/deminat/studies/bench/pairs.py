@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from ...data.sample import as_sample
 from ...datasets import sachs
 from ...estimators.ksg import KSG
 from ...inference.all_pairs import Column, tile
@@ -74,7 +75,7 @@ def _errors(cell: Cell) -> Row:
         start = time.process_time()
         fast = float(tile(sides[:1], sides[1:], np.zeros((1, 2), dtype=int), 0).mi[0])
         middle = time.process_time()
-        ksg = KSG().fit(x, y).estimate(x, y).mi
+        ksg = KSG().estimate_sample(as_sample(x, y)).result.mi
         seconds = middle - start, time.process_time() - middle
         found.append([abs(fast - truth), abs(ksg - truth), *seconds])
     error, of_ksg, own, other = np.mean(found, axis=0).tolist()
