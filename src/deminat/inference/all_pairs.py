@@ -174,8 +174,8 @@ def _one(x: Column, y: Column, known: NDArray[np.bool_], seed: int) -> tuple[flo
         bins = min(_BINS, key=lambda b: abs(b - math.sqrt(n) / 2)) if p <= _SMALL else _BINS[0]
         codes = [_codes(values, unordered, bins, rng) for values, unordered, rng in sides]
         return (p, *table_information(*codes))
-    of_x, of_y = (ranks(values, rng)[None] for values, _, rng in sides)
-    nats, errors = rank_information(of_x, of_y, p > _SMALL)
+    x_ranks, y_ranks = (ranks(values, rng)[None] for values, _, rng in sides)
+    nats, errors = rank_information(x_ranks, y_ranks, p > _SMALL)
     return p, float(nats[0]), float(errors[0])
 
 
