@@ -3,7 +3,7 @@
 Each kind of check is a `promise`. A cell is a batch of runs, each with data and seeds of its own,
 and its row counts in how many of them the promise was broken.
 
-- `level`: independent x and y with eight kinds of marginals, tested at 5%;
+- `level`: independent x and y with eight kinds of marginals, and labels, tested at 5%;
 - `copies` and `groups`: the same with every row twice, and with twenty rows a group;
 - `series`: two independent autoregressions, with and without their order;
 - `power`: a correlation of .3;
@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 
 _LEVEL = 0.05
 _RANGE = (0.021, 0.079)  # false alarms of 500 runs at 5% are outside once in 300 times
-_RANGE_GIVEN = (0.03, 0.08)
+_RANGES = {"level": (0.035, 0.065), "given": (0.03, 0.08)}
 _GROUP_SIZE = 20  # rows
 _AUTOREGRESSION = 0.95
 
@@ -58,6 +58,10 @@ _MARGINALS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "counts": lambda rng, n: rng.poisson(2, n).astype(float),
     "coin": lambda rng, n: rng.integers(0, 2, n).astype(float),
     "atom": lambda rng, n: rng.normal(size=n) * rng.integers(0, 2, n),
+}
+_LABELLED: dict[str, Callable[[np.random.Generator, int], tuple[Any, Any]]] = {
+    "labels": lambda rng, n: (rng.choice(list("abcd"), n), rng.choice(list("uvw"), n)),
+    "label-number": lambda rng, n: (rng.choice(list("abcd"), n), rng.normal(size=n)),
 }
 _FAMILIES = [
     "1v1-normal-0.75",
@@ -130,7 +134,7 @@ def _streams(cell: Cell) -> list[np.random.Generator]:
 
 def _test(
     cell: Cell,
-    draw: Callable[[np.random.Generator], tuple[Array, Array]],
+    draw: Callable[[np.random.Generator], tuple[Any, Any]],
     groups: Any = None,
     order: Any = None,
 ) -> Row:
@@ -153,7 +157,10 @@ def _autocorrelated(warned: Iterable[Any]) -> int:
 
 
 def _level(cell: Cell) -> Row:
-    draw, n = _MARGINALS[cell["case"]], cell["n"]
+    case, n = cell["case"], cell["n"]
+    if case in _LABELLED:
+        return _test(cell, lambda rng: _LABELLED[case](rng, n))
+    draw = _MARGINALS[case]
     return _test(cell, lambda rng: (draw(rng, n), draw(rng, n)))
 
 
@@ -262,7 +269,7 @@ def _shares(rows: Sequence[Row], key: str = "rejected") -> dict[str, tuple[float
 
 
 def _false_alarms(rows: Sequence[Row]) -> list[str]:
-    low, high = _RANGE_GIVEN if rows[0]["promise"] == "given" else _RANGE
+    low, high = _RANGES.get(rows[0]["promise"], _RANGE)
     return [
         f"{mark(low <= share <= high)} {rows[0]['promise']}, {name}: {share:.1%} false alarms at "
         f"5% ({low:.1%} to {high:.1%}), {runs} runs"
@@ -339,10 +346,13 @@ class _Promise:
 
 
 _BOTH_SIZES = [("normal", 200), ("normal", 2_000)]
-_MARGINAL_CASES = [(kind, n) for kind in _MARGINALS for n in (200, 2_000)]
+_MARGINAL_CASES = [
+    *((kind, n) for kind in _MARGINALS for n in (50, 200, 2_000)),
+    *((kind, n) for kind in _LABELLED for n in (50, 500)),
+]
 _GIVEN_CASES = [(kind, n) for kind in _GIVEN for n in (500, 2_000)]
 _PROMISES = {
-    "level": _Promise(_level, _false_alarms, _MARGINAL_CASES, 10, 50),
+    "level": _Promise(_level, _false_alarms, _MARGINAL_CASES, 20, 50),
     "copies": _Promise(_copies, _false_alarms, _BOTH_SIZES, 10, 50),
     "groups": _Promise(_groups, _false_alarms, _BOTH_SIZES, 10, 50),
     "series": _Promise(_series, _series_verdict, [("autoregression", 2_000)], 10, 50),
