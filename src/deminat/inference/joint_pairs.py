@@ -2,10 +2,10 @@ r"""Pairs of columns that are informative about y together, beyond what each is 
 
 If y says whether two coins agree, neither coin alone is informative. Let $f$, $g$ and $h$ be
 features of the columns $x_i$ and $x_j$ and of y, of mean 0: cosines of ranks, or indicators of the
-levels of a label. The mean of $f g h$ over the rows is then far from 0. For all pairs of columns
-and one h these means are one matrix product, $F^T \mathrm{diag}(h) F$, done in blocks. Each sum is
-divided by the root of its sum of squares. What single columns explain of h is subtracted
-beforehand, by least squares.
+levels of a label; of up to four levels, of all ways to split them in two. The mean of $f g h$ over
+the rows is then far from 0. For all pairs of columns and one h these means are one matrix product,
+$F^T \mathrm{diag}(h) F$, done in blocks. Each sum is divided by the root of its sum of squares.
+What single columns explain of h is subtracted beforehand, by least squares.
 
 The largest means name candidates, and nothing more is concluded from them. The p-value of a
 candidate is the largest of five, times the number of all triples (f, g, h) of the table
@@ -50,6 +50,7 @@ Places = NDArray[np.int64]
 
 _OF_X, _OF_Y = 3, 2  # cosines of a column, and of numbers y
 _CLASSES = 8  # of y that have indicators
+_SPLIT = 4  # levels of a label, at most, all of whose splits in two are features
 _RARE = 0.05  # share of the rows: levels below it have no indicator
 _AT_ONCE = 512  # features of one side whose products are in memory
 _CANDIDATES = 2  # a column
@@ -170,7 +171,7 @@ def _features(column: Column, most: int, rng: np.random.Generator) -> Array:
     if len(distinct) < 2 or len(values) < LEAST_RANKED:
         return found
     if column.is_label or len(distinct) <= most:
-        raw = _indicators(codes, counts, most)
+        raw = _contrasts(codes, counts, most)
     else:
         smooth = cosines(len(values))[ranks(values, rng), :most]
         # Of equal values the mean is used, which has no noise of the order of ties.
@@ -182,12 +183,14 @@ def _features(column: Column, most: int, rng: np.random.Generator) -> Array:
     return found
 
 
-def _indicators(codes: Places, counts: Places, most: int) -> Array:
-    """Return indicators (n, k) of the frequent levels; of two levels one says all."""
+def _contrasts(codes: Places, counts: Places, most: int) -> Array:
+    """Return indicators (n, k) of the frequent levels; of few levels, of all ways to split them."""
+    if len(counts) <= _SPLIT:
+        first = np.arange(1, 2 ** (len(counts) - 1))  # the last level is never among them
+        sides = first >> np.arange(len(counts))[:, None] & 1
+        return np.asarray(sides[codes].astype(np.float64))
     frequent = np.argsort(-counts, kind="stable")
     frequent = frequent[counts[frequent] >= _RARE * len(codes)][:most]
-    if len(counts) == 2:
-        frequent = np.arange(1)
     return np.asarray((codes[:, None] == frequent).astype(np.float64))
 
 
@@ -230,7 +233,8 @@ def _large(
     values: Single, owner: Places, targets: Single, most: int, least: float
 ) -> Iterator[tuple[Places, Places, Places, Single]]:
     """Yield for blocks of features the places of triples with large scores, and the scores."""
-    enough = most * _OF_X**2 * targets.shape[1]  # all triples of the best pairs are among them
+    largest = int(np.bincount(owner).max())
+    enough = most * largest**2 * targets.shape[1]  # all triples of the best pairs are among them
     squares = values**2
     for start in range(0, values.shape[1], _AT_ONCE):
         end = min(start + _AT_ONCE, values.shape[1])
