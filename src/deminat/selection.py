@@ -31,6 +31,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -145,6 +146,21 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             self._refine(columns, target, {"groups": groups, "order": order})
         self._rank(columns, target)
         return self
+
+    def transform(self, X: Any) -> Any:  # noqa: N803
+        """Return the selected columns; those of a frame keep their types if `set_output` asks for it.
+
+        Args:
+            X: (n, d), as it was fitted.
+        """
+        check_is_fitted(self)
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        asked = getattr(self, "_sklearn_output_config", {}).get("transform")
+        kind = asked or get_config()["transform_output"]
+        if not isinstance(frame, nw.DataFrame) or frame.implementation.value != kind:
+            return super().transform(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return frame[:, self.get_support(indices=True).tolist()].to_native()
 
     def _check(self) -> None:
         if self.n_features_to_select < 1:
@@ -383,6 +399,7 @@ def _columns(given: Any, checked: NDArray[Any], discrete: Discrete) -> list[Colu
     frame = nw.from_native(given, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         frame = nw.from_native(_framed(checked), eager_only=True)
+    frame = frame.rename({name: str(name) for name in frame.columns if not isinstance(name, str)})
     frame = _with_days(frame)
     names = list(frame.columns)
     loaded = load_columns(frame, names, discrete, omits=True)
