@@ -148,7 +148,7 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803
-        """Return the selected columns; those of a frame keep their types if `set_output` asks for it.
+        """Return the selected columns; of a frame with their types if `set_output` asks for it.
 
         Args:
             X: (n, d), as it was fitted.
