@@ -6,7 +6,7 @@ every pair of columns is screened for joint information (see `inference/joint_pa
 of a column is the larger of its own information $I(x_j; y)$ and of what the best of its pairs loses
 without it, $I(x_i, x_j; y) - I(x_i; y)$. Both come from counts of ranks, in milliseconds.
 
-Columns of the p-value of whose tests is small by Benjamini and Hochberg are significant. Of these,
+Columns whose p-values are small, adjusted by Benjamini and Hochberg, are significant. Of these,
 `n_features_to_select` are selected by one of three rules. S are the columns selected so far.
 
 - `relevance`: the largest scores. Redundant columns are all selected.
@@ -59,6 +59,7 @@ _CLASSES = 20  # integers of at most so many values are classes
 _MICROSECONDS = 86_400_000_000  # of a day
 _PERMUTATIONS = 999  # of groups, at least
 _OF_COLUMNS = 100  # ... and for each column: q-values of single columns can then be small
+_TARGET = "the target\0"  # no column's name: equal names break ties alike
 _SHOWN = 5  # names in a warning
 
 
@@ -95,7 +96,8 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         discrete_target: Whether y are classes; `"auto"` treats text, booleans, and integers of at
             most 20 values as classes.
         discrete: Which columns of numbers are labels, as of `pairwise`.
-        refine: How many of the best columns are estimated by the recipe of `estimate`, too.
+        refine: How many of the best columns are estimated by the recipe of `estimate`, too. Scores
+            are then the larger of both estimates.
         preset: That recipe.
         folds: As of `estimate`, for the recipe.
         seed: One seed gives one answer.
@@ -108,7 +110,8 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         errors_: (d,) the standard errors of the scores.
         p_values_: (d,) of independence of y, each column alone.
         q_values_: (d,) adjusted for the number of columns, and for pairs where they are looked for.
-        pairs_: The pairs of columns that matter together, the smallest p-value first.
+        pairs_: The pairs of columns that matter together, with p-values of at most half of the
+            level; the smallest first.
         ranking_: (d,) 1 for the best column, and so on.
     """
 
@@ -121,7 +124,7 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     discrete: Discrete = None
     refine: int = 0
     preset: Preset = "quick"
-    folds: int = 2
+    folds: int = 5
     seed: int = 0
     n_jobs: int | None = None
 
@@ -208,7 +211,7 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             informative=informative.tolist(),
             rows=rows,
             level=self.level / 2,
-            permutations=_PERMUTATIONS,
+            permutations=2 * _PERMUTATIONS,
             seed=self.seed,
         )
         codes = _Codes(columns, target, self.seed)
@@ -237,8 +240,11 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return InformativePair(places, names, mi, pair.p_value)
 
     def _refine(self, columns: Sequence[Column], target: Column, rows: dict[str, Any]) -> None:
-        """Estimate the best columns by the recipe; a column of a pair by what it adds to it."""
-        y = _series(target)
+        """Estimate the best columns by the recipe; a column of a pair by what it adds to it.
+
+        Few rows may teach a critic nothing, so the larger of both estimates is kept.
+        """
+        y = _series(target).alias("y")
 
         def nats(*places: int) -> tuple[float, float]:
             x = pl.DataFrame([_series(columns[i]) for i in places])
@@ -257,14 +263,16 @@ class MISelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
         order = np.argsort(-self.scores_, kind="stable")[: self.refine]
         for own in order[self.q_values_[order] <= self.level].tolist():
-            self.alone_[own], error = nats(own)
+            found, error = nats(own)
+            self.alone_[own] = max(self.alone_[own], found)
             partner = int(self._partners[own])
             if partner >= 0:
                 both, of_both = nats(own, partner)
-                self.lost_[own] = both - nats(partner)[0]
-                error = of_both if self.lost_[own] > self.alone_[own] else error
-            self.scores_[own] = max(self.alone_[own], self.lost_[own])
-            self.errors_[own] = error
+                lost = both - nats(partner)[0]
+                self.lost_[own] = max(self.lost_[own], lost)
+                found, error = (lost, of_both) if lost > found else (found, error)
+            if found > self.scores_[own]:
+                self.scores_[own], self.errors_[own] = found, error
 
     def _rank(self, columns: Sequence[Column], target: Column) -> None:
         """Set the ranking: significant columns by the method, then others by their p-values."""
@@ -389,9 +397,10 @@ def _dependent(column: Column, target: Column, rows: Dependence, count: int, see
 def _target(y: NDArray[Any], is_discrete: bool) -> Column:
     """Return y as numbers, or as codes of its classes."""
     if not is_discrete:
-        return Column("y", np.asarray(y, dtype=np.float64))
+        return Column(_TARGET, np.asarray(y, dtype=np.float64))
     names = np.array([str(value) for value in y])
-    return Column("y", np.unique(names, return_inverse=True)[1].astype(np.float64), is_label=True)
+    codes = np.unique(names, return_inverse=True)[1].astype(np.float64)
+    return Column(_TARGET, codes, is_label=True)
 
 
 def _columns(given: Any, checked: NDArray[Any], discrete: Discrete) -> list[Column]:
