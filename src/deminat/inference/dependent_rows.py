@@ -2,9 +2,9 @@ r"""A p-value of two single columns whose rows depend on each other.
 
 Rows of one group are moved together, to the place of a group of as many rows, and the statistic is
 that of `rank_test`. The p-value of B permutations is 1 / (B + 1) or larger. A table of many columns
-needs smaller ones. So a few permutations decide first whether the many are worth their time: the
-p-value of the few is kept if it is above .1, and otherwise that of the many replaces it. Below .1
-only a p-value of the many is ever returned, so the level is exact.
+needs smaller ones. So few permutations decide first whether more are worth their time: the p-value
+of 99 is kept if it is above .1, and otherwise that of 999 replaces it, and so on. A p-value below
+.1 is thus never that of the 99, and the level is exact.
 
 In a time series the first half trains a score and the second half tests it. The score of a pair of
 rows is $\phi(x)^T A\, \psi(y)$, where A holds the coefficients of the copula in the first half. The
@@ -28,7 +28,7 @@ __all__ = ["Dependence", "single_test"]
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-_FEW, _WORTH = 99, 0.1
+_STAGES = (99, 0.1), (999, 0.01)  # permutations, and the p-value above which they are enough
 _COSINES = 4  # of each side of the score of a time series
 _LEVELS = 8  # of a label that have indicators there
 _TAG = 0x51D3  # no other part of the library draws by this stream
@@ -113,10 +113,11 @@ def single_test(
         return 1.0
     if sample.times is not None:
         return _shifted(sample, seed)
-    few = permutation_test(sample, [], _FEW, seed).p_value
-    if few > _WORTH:
-        return few
-    return permutation_test(sample, [], permutations, seed + 1).p_value
+    for i, (few, worth) in enumerate(_STAGES):
+        p = permutation_test(sample, [], min(few, permutations), seed + i).p_value
+        if p > worth or few >= permutations:
+            return p
+    return permutation_test(sample, [], permutations, seed + len(_STAGES)).p_value
 
 
 def _shifted(sample: Sample, seed: int) -> float:
