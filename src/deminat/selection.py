@@ -60,6 +60,7 @@ _MICROSECONDS = 86_400_000_000  # of a day
 _PERMUTATIONS = 999  # of groups, at least
 _OF_COLUMNS = 100  # ... and for each column: q-values of single columns can then be small
 _TARGET = "the target\0"  # no column's name: equal names break ties alike
+_NOISE = 3.0  # standard deviations of the information of independent columns
 _SHOWN = 5  # names in a warning
 
 
@@ -358,10 +359,15 @@ class _Codes:
         return self._made[place]
 
     def shared(self, one: int, other: int) -> float:
-        """Return the nats that two columns share."""
+        """Return the nats that two columns share; 0 where that may be sampling noise."""
         x, y = self[one], self[other]
         known = (x >= 0) & (y >= 0)
-        return table_information(x[known], y[known])[0] if known.any() else 0.0
+        if not known.any():
+            return 0.0
+        nats = table_information(x[known], y[known])[0]
+        free = (len(np.unique(x[known])) - 1) * (len(np.unique(y[known])) - 1)
+        # Twice n times the nats is about chi-squared: less than its noise is nothing.
+        return nats if nats > _NOISE * np.sqrt(2 * free) / (2 * known.sum()) else 0.0
 
 
 def _dependence(groups: Any, order: Any, n: int) -> Dependence:

@@ -8,8 +8,10 @@ $F^T \mathrm{diag}(h) F$, done in blocks. Each sum is divided by the root of its
 What single columns explain of h is subtracted beforehand, by least squares.
 
 The largest means name candidates, and nothing more is concluded from them. The p-value of a
-candidate is the largest of five, times the number of all triples (f, g, h) of the table
-(Bonferroni). It is thus valid however candidates were found.
+candidate is the largest of five, divided by the share of its triple (f, g, h) in the level. The
+shares of all triples of the table add up to 1 (Bonferroni), so p-values are valid however
+candidates were found. Pairs have equal shares. In each, slow cosines have larger shares than fast
+ones, since dependence is more often smooth.
 
 - `rank_test` of $f g$ and $h$. It is exact if y is independent of $(x_i, x_j)$.
 - `rank_test` of $g$ and $f h$, and of $f$ and $g h$. They are exact if one of the columns is
@@ -31,7 +33,7 @@ References:
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,15 +87,25 @@ class _Features:
     Args:
         values: (n, r), of mean 0 and variance 1; 0 where missing.
         owner: (r,) the column of each.
+        weights: (r,) which add up to 1 in each column.
     """
 
     values: Single
     owner: Places
+    weights: Array
 
-    def triples(self, of_y: int) -> float:
-        """Return how many triples of features of two columns and of y there are."""
-        counts = np.bincount(self.owner).astype(np.float64)
-        return float(counts.sum() ** 2 - (counts**2).sum()) / 2 * of_y
+    @classmethod
+    def of(cls, columns: Sequence[Column], most: int, seed: int) -> "_Features":
+        """Return at most so many cosines, or indicators, of each column."""
+        each = [_features(c, most, c.rng(seed)) for c in columns]
+        values = np.hstack([v for v, _ in each]).astype(np.float32)
+        owner = np.repeat(np.arange(len(columns)), [len(w) for _, w in each])
+        return cls(values, owner, np.concatenate([w for _, w in each]))
+
+    def pairs(self) -> int:
+        """Return how many pairs of columns have features."""
+        count = len(np.unique(self.owner))
+        return count * (count - 1) // 2
 
 
 @dataclass(frozen=True)
@@ -104,11 +116,13 @@ class _Candidates:
         left: (m,) places of features.
         right: (m,) of another column.
         target: (m,) of y.
+        weights: (m,) products of their weights.
     """
 
     left: Places
     right: Places
     target: Places
+    weights: Array
 
 
 def joint_pairs(
@@ -132,47 +146,39 @@ def joint_pairs(
         permutations: Where rows depend on each other.
         seed: Of the order in which ties are broken.
     """
-    features = _features_of(xs, seed)
-    targets = _target_features(y, seed)
-    rows, n = rows or Dependence(), len(y.values)
-    total = features.triples(targets.shape[1])
-    if total == 0 or n < LEAST_RANKED:
+    features = _Features.of(xs, _OF_X, seed)
+    targets = _Features.of([y], _CLASSES if y.is_label else _OF_Y, seed)
+    rows, n, total = rows or Dependence(), len(y.values), features.pairs()
+    if not total or not len(targets.owner):
         return []
     chosen, tested = rows.halves(n, seed) if rows else (np.arange(n), np.arange(n))
-    residuals = _unexplained(targets[chosen], features, chosen, informative)
     most, least = _OF_HALF, 0.0
     if not rows:
         most = max(_CANDIDATES * len(xs), _OF_HALF)
         least = _SLACK * float(norm.isf(level / total / 2))
-    found = _screened(features, residuals, chosen, most, least)
-    factor = len(found.left) if rows else total
+    residuals = _unexplained(targets.values[chosen], features, chosen, informative)
+    found = _screened(features, replace(targets, values=residuals), chosen, most, least)
+    shares = found.weights / total
+    if rows:
+        shares = np.full(len(shares), 1 / max(1, len(shares)))
     test = _Test(xs, features, targets, rows, tested, permutations, seed)
-    places = zip(found.left.tolist(), found.right.tolist(), found.target.tolist(), strict=True)
-    pairs = (test.pair(*triple, factor) for triple in places)
+    places = (a.tolist() for a in (found.left, found.right, found.target, shares))
+    pairs = (test.pair(*triple) for triple in zip(*places, strict=True))
     return sorted((pair for pair in pairs if pair.p_value <= level), key=lambda p: p.p_value)
 
 
-def _features_of(xs: Sequence[Column], seed: int) -> _Features:
-    each = [_features(c, _OF_X, c.rng(seed)) for c in xs]
-    owner = np.repeat(np.arange(len(xs)), [f.shape[1] for f in each])
-    return _Features(np.hstack([np.empty((len(xs[0].values), 0)), *each]).astype(np.float32), owner)
-
-
-def _target_features(y: Column, seed: int) -> Array:
-    return _features(y, _CLASSES if y.is_label else _OF_Y, y.rng(seed))
-
-
-def _features(column: Column, most: int, rng: np.random.Generator) -> Array:
-    """Return features (n, k) of mean 0 and variance 1, and 0 where the column is missing."""
+def _features(column: Column, most: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return features (n, k) of mean 0 and variance 1, 0 where missing, and their weights (k,)."""
     known = ~np.isnan(column.values)
     values = column.values[known]
     distinct, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    found = np.zeros((len(known), 0))
     if len(distinct) < 2 or len(values) < LEAST_RANKED:
-        return found
+        return np.zeros((len(known), 0)), np.zeros(0)
     if column.is_label or len(distinct) <= most:
         raw = _contrasts(codes, counts, most)
+        weights = np.asarray(np.ones(raw.shape[1]))
     else:
+        weights = np.asarray(np.arange(1, most + 1) ** -2.0)
         smooth = cosines(len(values))[ranks(values, rng), :most]
         # Of equal values the mean is used, which has no noise of the order of ties.
         raw = _means(smooth, codes, counts)[codes] if len(distinct) < len(values) else smooth
@@ -180,7 +186,7 @@ def _features(column: Column, most: int, rng: np.random.Generator) -> Array:
     kept = spread > 0.1 * spread.max(initial=0)
     found = np.zeros((len(known), int(kept.sum())))
     found[known] = ((raw - raw.mean(axis=0)) / np.where(spread > 0, spread, 1))[:, kept]
-    return found
+    return found, weights[kept] / weights[kept].sum()
 
 
 def _contrasts(codes: Places, counts: Places, most: int) -> Array:
@@ -201,50 +207,66 @@ def _means(values: Array, codes: Places, counts: Places) -> Array:
 
 
 def _unexplained(
-    targets: Array, features: _Features, rows: Places, informative: Sequence[int]
+    targets: Single, features: _Features, rows: Places, informative: Sequence[int]
 ) -> Single:
     """Return what is left of the targets (n, c) at some rows without informative columns."""
     own = [np.flatnonzero(features.owner == i) for i in informative]
     most = int(_EXPLAINED * len(rows))
     used = np.concatenate([np.empty(0, dtype=np.int64), *own])[:most]
     if not len(used):
-        return targets.astype(np.float32)
+        return targets
     known = features.values[np.ix_(rows, used)].astype(np.float64)
     weights = np.linalg.lstsq(known, targets, rcond=None)[0]
     return np.asarray((targets - known @ weights).astype(np.float32))
 
 
 def _screened(
-    features: _Features, targets: Single, rows: Places, most: int, least: float
+    features: _Features, targets: _Features, rows: Places, most: int, least: float
 ) -> _Candidates:
-    """Return the triples of the pairs with the largest scores, of each pair the best."""
-    whole = len(rows) == len(features.values)
-    values = features.values if whole else features.values[rows]
-    parts = list(_large(values, features.owner, targets, most, least))
+    """Return the triples of the pairs with the largest scores, of each pair the best.
+
+    Args:
+        features: Of all rows.
+        targets: What is not explained of y, at the rows that are used.
+        rows: These.
+        most: Pairs.
+        least: The score of a triple of weight 1.
+    """
+    if len(rows) < len(features.values):
+        features = replace(features, values=features.values[rows])
+    parts = list(_large(features, targets, most, least))
     left, right, target, score = (np.concatenate(a) for a in zip(*parts, strict=True))
-    order = np.argsort(-score, kind="stable")
-    left, right, target = left[order], right[order], target[order]
     keys = features.owner[left] * (features.owner.max() + 1) + features.owner[right]
-    first = np.sort(np.unique(keys, return_index=True)[1])[:most]
-    return _Candidates(left[first], right[first], target[first])
+    order = np.argsort(-score, kind="stable")
+    first = order[np.sort(np.unique(keys[order], return_index=True)[1])[:most]]
+    left, right, target = left[first], right[first], target[first]
+    weights = features.weights[left] * features.weights[right] * targets.weights[target]
+    return _Candidates(left, right, target, weights)
 
 
 def _large(
-    values: Single, owner: Places, targets: Single, most: int, least: float
+    features: _Features, targets: _Features, most: int, least: float
 ) -> Iterator[tuple[Places, Places, Places, Single]]:
-    """Yield for blocks of features the places of triples with large scores, and the scores."""
+    r"""Yield for blocks of features the places of triples with large scores, and the scores.
+
+    A normal score z has a p-value near $e^{-z^2/2}$, so a weight w counts for $2 \log w$.
+    """
+    values, owner = features.values, features.owner
+    squares, bonus = values**2, 2 * np.log(features.weights).astype(np.float32)
     largest = int(np.bincount(owner).max())
-    enough = most * largest**2 * targets.shape[1]  # all triples of the best pairs are among them
-    squares = values**2
-    for start in range(0, values.shape[1], _AT_ONCE):
-        end = min(start + _AT_ONCE, values.shape[1])
-        later = owner[start:end, None] < owner[None, start:]
-        for c, target in enumerate(targets.T):
+    enough = most * largest**2 * len(targets.owner)  # all triples of the best pairs are among them
+    for start in range(0, len(owner), _AT_ONCE):
+        end = min(start + _AT_ONCE, len(owner))
+        earlier = owner[start:end, None] >= owner[None, start:]
+        weighted = bonus[start:end, None] + bonus[None, start:]
+        for c, target in enumerate(targets.values.T):
             sums = (values[:, start:end] * target[:, None]).T @ values[:, start:]
             spread = (squares[:, start:end] * target[:, None] ** 2).T @ squares[:, start:]
-            scores = np.where(later, np.abs(sums) / np.sqrt(np.maximum(spread, 1e-12)), 0.0)
+            scores = sums**2 / np.maximum(spread, 1e-12) + weighted
+            scores += 2 * np.float32(np.log(targets.weights[c]))
+            scores[earlier] = -np.inf
             flat = scores.ravel()
-            large = np.flatnonzero(flat > least)
+            large = np.flatnonzero(flat > (least**2 if least else -np.inf))
             if len(large) > enough:
                 large = large[np.argpartition(-flat[large], enough)[:enough]]
             at, beside = np.divmod(large, scores.shape[1])
@@ -258,7 +280,7 @@ class _Test:
     Args:
         xs: The columns.
         features: Of them.
-        targets: (n, c) of y.
+        targets: Of y.
         rows: Which rows depend on each other.
         tested: The rows of the tests.
         permutations: Where rows depend on each other.
@@ -267,14 +289,14 @@ class _Test:
 
     xs: Sequence[Column]
     features: _Features
-    targets: Array
+    targets: _Features
     rows: Dependence
     tested: Places
     permutations: int
     seed: int
 
-    def pair(self, left: int, right: int, target: int, factor: float) -> JointPair:
-        """Return a pair of columns with its p-value, for as many as `factor` triples."""
+    def pair(self, left: int, right: int, target: int, share: float) -> JointPair:
+        """Return a pair of columns with its p-value, for a share of the level."""
         i, j = (int(self.features.owner[place]) for place in (left, right))
         used = self.tested
         missing = np.isnan(self.xs[i].values[used]) | np.isnan(self.xs[j].values[used])
@@ -282,19 +304,21 @@ class _Test:
         if len(used) < LEAST_RANKED:
             return JointPair(i, j, 1.0)
         f, g = (self.features.values[used, place].astype(np.float64) for place in (left, right))
-        p = self._p_value(i, j, used, f, g, self.targets[used, target], factor)
-        return JointPair(i, j, min(1.0, p * factor))
+        h = self.targets.values[used, target].astype(np.float64)
+        p = self._p_value((i, j), used, (f, g, h), share)
+        return JointPair(i, j, min(1.0, p / share))
 
     def _p_value(
-        self, i: int, j: int, used: Places, f: Array, g: Array, h: Array, factor: float
+        self, columns: tuple[int, int], used: Places, triple: Sequence[Array], share: float
     ) -> float:
         """Return the largest p-value of the five tests; of the first ones if it is large."""
+        (i, j), (f, g, h) = columns, triple
         rows = self.rows.take(used)
         p = 0.0
         for a, b in ((f * g, h), (g, f * h), (f, g * h)):
             own = single_test(a, b, rows, permutations=self.permutations, seed=self.seed)
             p = max(p, own)
-            if p * factor > 1:
+            if p > share:
                 return p
         units = rows.units(f * g, h) if rows else None
         for place, weight, other in ((i, f, g), (j, g, f)):
