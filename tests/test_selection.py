@@ -155,6 +155,13 @@ def test_a_noisy_copy_adds_nothing_to_its_original(seed):
         assert [pair for pair in places(pairs) if 0 in pair]
 
 
+def test_a_column_and_its_copy_are_no_pair():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 4))
+    x = np.column_stack([x, x[:, 0], -x[:, 1], np.exp(x[:, 0])])
+    assert found_pairs(x, x[:, 0] ** 2 + 0.1 * rng.normal(size=500)) == []
+
+
 def test_blocks_and_missing_values_change_no_pair(monkeypatch):
     x, y = together(800)
     assert places(found_pairs(x, y)) == [(0, 1)]

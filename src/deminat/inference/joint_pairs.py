@@ -22,7 +22,7 @@ ones, since dependence is more often smooth.
 
 So a pair is found only if each column adds to the other. Where rows depend on each other, the
 candidates are chosen on one half of the groups, or of the time, and tested on the other half by
-permutations of groups or shifts in time. There the factor is the number of candidates.
+permutations of groups or shifts in time. There all candidates have equal shares.
 
 The information of a pair is that of a table of counts of bins of ranks, less its bias.
 
@@ -60,6 +60,7 @@ _OF_HALF = 20  # candidates where rows depend on each other
 _SLACK = 0.8  # of the score that a p-value at the level needs
 _EXPLAINED = 0.1  # features of single columns that explain y, a row, at most
 _SMOOTH, _ROWS_EACH = 16, 40  # cosines of a regression, at most, and rows for each
+_ROUNDING = 1e-6  # of features of variance 1
 _LEVELS = 32  # values of a column whose means are a regression
 _CELL = 8  # rows in each cell of a table, on average
 _MOST_BINS = 12
@@ -355,10 +356,13 @@ class _Regression:
         """Return a (n,) less what the column explains of it."""
         if self.codes is not None:
             means = np.bincount(self.codes, weights=a) / np.bincount(self.codes)
-            return np.asarray(a - means[self.codes])
-        basis = self.basis if self.basis is not None else np.empty((len(a), 0))
-        centred = a - a.mean()
-        return np.asarray(centred - basis @ (basis.T @ centred))
+            left = a - means[self.codes]
+        else:
+            basis = self.basis if self.basis is not None else np.empty((len(a), 0))
+            centred = a - a.mean()
+            left = centred - basis @ (basis.T @ centred)
+        # A copy of the column leaves rounding errors, whose mean may be far from 0.
+        return np.asarray(np.where(np.abs(left) > _ROUNDING, left, 0.0))
 
 
 def _mean_p_value(a: Array, units: Places | None) -> float:
