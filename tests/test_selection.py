@@ -160,6 +160,10 @@ def test_a_column_and_its_copy_are_no_pair():
     x = rng.normal(size=(500, 4))
     x = np.column_stack([x, x[:, 0], -x[:, 1], np.exp(x[:, 0])])
     assert found_pairs(x, x[:, 0] ** 2 + 0.1 * rng.normal(size=500)) == []
+    column = Column("c", x[:, 0])
+    copied, _ = module._features(column, 3, rng)
+    regression = module._Regression.of(column, np.arange(500), 0)
+    assert all((regression.residuals(feature) == 0).all() for feature in copied.T)
 
 
 def test_blocks_and_missing_values_change_no_pair(monkeypatch):
