@@ -155,6 +155,23 @@ def test_a_noisy_copy_adds_nothing_to_its_original(seed):
         assert [pair for pair in places(pairs) if 0 in pair]
 
 
+def test_steps_of_both_columns_at_one_place_are_no_pair(monkeypatch):
+    """Cosines alone round off the steps, and what they leave of both is correlated."""
+    tables = []
+    for seed in range(6):
+        rng = np.random.default_rng([seed, 4_000, 3])
+        x = rng.normal(size=(4_000, 6))
+        x[:, 1:] = np.sign(x[:, :1] - 0.3) + 0.5 * x[:, 1:]
+        tables.append((x, np.sign(x[:, 0] - 0.3) * (1 + 0.2 * rng.random(4_000))))
+
+    def false():
+        return [pair for x, y in tables for pair in places(found_pairs(x, y)) if pair[0] == 0]
+
+    assert not false()
+    monkeypatch.setattr(module, "_BIN", 4_000)
+    assert false()
+
+
 def test_a_column_and_its_copy_are_no_pair():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(500, 4))

@@ -60,6 +60,7 @@ _OF_HALF = 20  # candidates where rows depend on each other
 _SLACK = 0.8  # of the score that a p-value at the level needs
 _EXPLAINED = 0.1  # features of single columns that explain y, a row, at most
 _SMOOTH, _ROWS_EACH = 16, 40  # cosines of a regression, at most, and rows for each
+_BIN = 20  # rows of a bin of a regression
 _ROUNDING = 1e-6  # of features of variance 1
 _LEVELS = 32  # values of a column whose means are a regression
 _CELL = 8  # rows in each cell of a table, on average
@@ -331,36 +332,33 @@ class _Test:
 
 @dataclass(frozen=True)
 class _Regression:
-    """Regression on a single column: on cosines of its ranks, or means of its few values.
+    """Regression on a column: on cosines of its ranks, then on bins; or on means of its values.
+
+    Cosines follow slopes that bins cut into steps, and bins follow steps that cosines round off.
 
     Args:
-        basis: (n, k) orthonormal cosines, or nothing.
-        codes: (n,) of values, or nothing.
+        basis: (n, k) orthonormal cosines, none for columns of few values.
+        codes: (n,) of values or bins.
     """
 
-    basis: Array | None
-    codes: Places | None
+    basis: Array
+    codes: Places
 
     @classmethod
     def of(cls, column: Column, rows: Places, seed: int) -> "_Regression":
         """Return that of some rows of a column."""
-        values = column.values[rows]
+        values, n = column.values[rows], len(rows)
         distinct, codes = np.unique(values, return_inverse=True)
         if column.is_label or len(distinct) <= _LEVELS:
-            return cls(None, codes)
-        n = len(values)
-        most = max(2, min(_SMOOTH, n // _ROWS_EACH))
-        return cls(cosines(n)[ranks(values, column.rng(seed)), :most] / np.sqrt(n), None)
+            return cls(np.empty((n, 0)), codes)
+        places, most = ranks(values, column.rng(seed)), max(2, min(_SMOOTH, n // _ROWS_EACH))
+        return cls(cosines(n)[places, :most] / np.sqrt(n), places // _BIN)
 
     def residuals(self, a: Array) -> Array:
         """Return a (n,) less what the column explains of it."""
-        if self.codes is not None:
-            means = np.bincount(self.codes, weights=a) / np.bincount(self.codes)
-            left = a - means[self.codes]
-        else:
-            basis = self.basis if self.basis is not None else np.empty((len(a), 0))
-            centred = a - a.mean()
-            left = centred - basis @ (basis.T @ centred)
+        left = a - self.basis @ (self.basis.T @ a)
+        means = np.bincount(self.codes, weights=left) / np.bincount(self.codes)
+        left = left - means[self.codes]
         # A copy of the column leaves rounding errors, whose mean may be far from 0.
         return np.asarray(np.where(np.abs(left) > _ROUNDING, left, 0.0))
 
