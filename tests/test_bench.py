@@ -165,6 +165,11 @@ ROWS = {
         {"kind": "error", "n": 1_000, "error": 0.04, "ksg": 0.05, "own_cpu": 0.001, "ksg_cpu": 0.1},
         {"error": 0.2},
     ),
+    "selection": (
+        {"table": "single", "target": "number", "n": 500, "effects": 6}
+        | {"method": "mrmr", "hits": 6, "false": 0, "cpu": 0.1},
+        {"hits": 1},
+    ),
     "trust": ({"case": "some", "n": 200, "runs": 500, "rejected": 25}, {"rejected": 80}),
 }
 
@@ -177,6 +182,8 @@ def rows_of(name, **changed):
         return [{**ROWS[name][0], "alpha": 0.5}, {**row, "alpha": 0.9}]
     if name == "bmi":
         return [{**row, "n": n} for n in _BMI_LIMITS]
+    if name == "selection":
+        return [row, {**ROWS[name][0], "method": "scikit-learn", "hits": 3}]
     if name == "trust":
         return [{**row, "promise": promise} for promise in ("level", "copies", "groups", "bound")]
     if name == "highmi":

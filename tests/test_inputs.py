@@ -535,21 +535,6 @@ def test_new_rows_need_not_show_what_is_a_label(declared, tmp_path):
     assert loaded.log_ratio(codes[:3], y[:3]) == pytest.approx(loaded.log_ratio(codes, y)[:3])
 
 
-def test_a_selector_reads_a_target_of_numbers_as_numbers(monkeypatch):
-    seen = []
-
-    def stop(method, preset, sample, seed):
-        seen.append(sample.y_discrete)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("deminat.selection.estimator_for", stop)
-    x = RNG.normal(size=(MANY_ROWS, 2))
-    for target in (False, True):
-        with pytest.raises(KeyboardInterrupt):
-            deminat.MISelector(discrete_target=target).fit(x, ZIPS % 3)
-    assert seen == [(False,), (True,) * 3]
-
-
 # Constant columns
 
 

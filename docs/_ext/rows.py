@@ -232,7 +232,17 @@ TABLES: dict[str, Callable[[], str]] = {
         f"{name}-verdict": lambda name=name: _verdict(name)
         for name in (
             *("bmi", "highmi", "cap", "alpha", "independent", "speed", "cells"),
-            *("mixed", "conditional", "waiting", "infomax", "wild", "plasmode", "power", "pairs"),
+            *(
+                "mixed",
+                "conditional",
+                "waiting",
+                "infomax",
+                "wild",
+                "plasmode",
+                "power",
+                "pairs",
+                "selection",
+            ),
         )
     },
     **{f"paper-{name}": lambda name=name: _experiment(name) for name in EXPERIMENTS},

@@ -20,7 +20,7 @@ def bench(
         str,
         Argument(
             help="Benchmark: speed, cells, waiting, gaussian, cap, alpha, independent, bmi, "
-            "highmi, mixed, conditional, wild, plasmode, trust, power, pairs or infomax."
+            "highmi, mixed, conditional, wild, plasmode, trust, power, pairs, selection or infomax."
         ),
     ],
     runs: Annotated[

@@ -21,6 +21,7 @@ _MODULES = (
     "trust",
     "power",
     "pairs",
+    "selection",
     "infomax_step",
 )
 BENCHES: dict[str, Bench] = {
