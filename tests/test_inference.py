@@ -191,7 +191,7 @@ def test_results_are_lines_and_dictionaries():
     assert result.to_dict()["unit"] == "log H"
     pairs = independence_test(np.c_[x, x], x)
     assert str(pairs) == "p = 0.001  n=60  999 permutations"
-    assert pairs.to_dict()["unit"] == "nats"
+    assert pairs.to_dict()["unit"] == "log H"
     assert result.to_dict()["p_value"] == result.p_value
 
 
