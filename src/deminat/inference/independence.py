@@ -45,7 +45,7 @@ from ..errors import DataError
 from ..results import Caution, IndependenceResult
 from ..runtime.process import one_thread
 from .conditional import conditional_test
-from .kernel_test import Side, moved_statistics, side_of, turned_statistics, turns
+from .kernel_test import Side, moved_statistics, side_of, turned_statistics
 from .rank_test import Blocks, label_blocks, number_blocks, permuted_harmonics, rank_test
 from .sequential import SequentialPart, sequential_parts
 
@@ -59,6 +59,8 @@ _TAG = 0x7E57  # no other part of the library shuffles rows by this stream
 _SMALL = 0.05  # the largest p-value that is of any use
 _BINARY = 2  # values of a label whose order does not matter
 _CLOSE = 1e-4  # what rounding in single precision may change of log H
+_ENOUGH = 0.9  # of the rows are kept, that groups may be moved in pieces
+_MOST_ROWS = 5_000  # whose groups are permuted one by one
 _STRATUM = 20  # groups of like size that are permuted among themselves, at least
 
 
@@ -131,7 +133,7 @@ def permutation_test(
         return _kernels_compared(sample, permutations, rng, warnings)
     if not parts:
         raise DataError("the rows in order are too few to be split: collect a longer series")
-    tests = [(len(part), *_part_test(part, permutations, rng)) for part in parts]
+    tests = [(len(part), *_shifted(part)) for part in parts]
     sizes, p_values, excesses = (np.array(column) for column in zip(*tests, strict=True))
     weights = np.sqrt(sizes / sizes.sum())
     p = float(norm.sf(weights @ norm.isf(p_values)))
@@ -155,7 +157,7 @@ def _ranked(
     if sample.labels is None and not any(unordered):
         p, log_h = rank_test(sample.x[:, 0], sample.y[:, 0], rng)
         return IndependenceResult(p, log_h, n, "ranks", warnings, "log H")
-    rows, moved = _moves(sample, permutations, rng)
+    rows, moved = _moves(_blocks(sample.labels, n, rng), permutations, rng)
     x, y = (
         _blocks_of(a[rows], of_labels, rng)
         for a, of_labels in zip((sample.x, sample.y), unordered, strict=True)
@@ -201,12 +203,32 @@ def _kernels_compared(
 
 def _kernel_statistics(sample: Sample, permutations: int, rng: np.random.Generator) -> Array:
     """Return log H of the rows as they are, and of at least so many permutations."""
-    length = turns(len(sample), permutations + 1) if sample.labels is None else 0
-    if length:
-        rows = rng.permutation(len(sample))[: len(sample) // length * length]
-        return turned_statistics(*_sides(sample, rows, rng), length)
-    rows, moved = _moves(sample, permutations, rng)
+    blocks, least = _blocks(sample.labels, len(sample), rng), math.ceil((permutations + 1) / 2)
+    large = _blocks(sample.labels, len(sample), rng, least)
+    if min(map(len, large)) >= least and _rows_of(large) >= _ENOUGH * _rows_of(blocks):
+        pieces = _pieces(large, least, rng)
+        return turned_statistics(*_sides(sample, pieces.ravel(), rng), pieces.shape[1])
+    rows, moved = _moves(_thinned(blocks, rng), permutations, rng)
     return moved_statistics(*_sides(sample, rows, rng), moved)
+
+
+def _pieces(blocks: list[Rows], least: int, rng: np.random.Generator) -> Rows:
+    """Return rows (pieces, length): each piece has the same number of groups of each block."""
+    count = min(len(block) // (len(block) // least) for block in blocks)
+    cut = [rng.permutation(b)[: count * (len(b) // least)].reshape(count, -1) for b in blocks]
+    return np.hstack(cut)
+
+
+def _thinned(blocks: list[Rows], rng: np.random.Generator) -> list[Rows]:
+    """Return some groups at random of each block, if there are too many rows."""
+    share = min(1.0, _MOST_ROWS / _rows_of(blocks))
+    if share == 1:
+        return blocks
+    return [rng.permutation(block)[: math.ceil(share * len(block))] for block in blocks]
+
+
+def _rows_of(blocks: list[Rows]) -> int:
+    return sum(block.size for block in blocks)
 
 
 def _sides(sample: Sample, rows: Rows, rng: np.random.Generator) -> tuple[Side, Side]:
@@ -215,41 +237,24 @@ def _sides(sample: Sample, rows: Rows, rng: np.random.Generator) -> tuple[Side, 
     return x, y
 
 
-def _p_value(seen: float, null: Array, of_ties: float = 1.0, close: float = 1e-9) -> float:
-    """Return the p-value, which counts a share of the ties; all of them are on the safe side."""
+def _p_value(seen: float, null: Array, close: float = 1e-9) -> float:
+    """Return the p-value, which counts ties as above: the safe side."""
     near = close * (1 + abs(seen))  # sums in another order differ by rounding
-    above, below = int((null > seen + near).sum()), int((null < seen - near).sum())
-    ties = 1 + len(null) - above - below
-    return (above + of_ties * ties) / (len(null) + 1)
-
-
-def _part_test(
-    part: SequentialPart, permutations: int, rng: np.random.Generator
-) -> tuple[float, float]:
-    """Return the p-value of a part, and its mean score above that of permuted pairs, in nats."""
-    if part.sample.times is not None:
-        return _shifted(part, part.sample.times, part.sample.gap)
-    rows, moved = _moves(part.sample, permutations, rng)
-    left, right = part.left[rows], part.right[rows]
-    seen = float((left * right).sum(axis=1).mean())
-    null = np.array([float((left * right[to]).sum(axis=1).mean()) for to in moved])
-    of_ties = rng.uniform(1e-9, 1 - 1e-9)  # a p-value of 1 would outweigh any other part
-    return _p_value(seen, null, of_ties), seen - float(null.mean())
+    return (1 + int((null >= seen - near).sum())) / (len(null) + 1)
 
 
 def _moves(
-    sample: Sample, permutations: int, rng: np.random.Generator
+    blocks: list[Rows], permutations: int, rng: np.random.Generator
 ) -> tuple[Rows, Iterator[Rows]]:
     """Return the rows that are used, and for each permutation where their y comes from."""
-    alone = np.arange(len(sample))[:, None]
-    blocks = [alone] if sample.labels is None else _blocks(sample.labels, rng)
     rows = np.concatenate([block.ravel() for block in blocks])
     return rows, (_permuted(blocks, rng) for _ in range(permutations))
 
 
-def _shifted(part: SequentialPart, times: Rows, gap: int) -> tuple[float, float]:
+def _shifted(part: SequentialPart) -> tuple[float, float]:
     """Return the p-value of rows in time by shifting y around a circle, and the excess in nats."""
-    n, rows = len(part), np.argsort(times)
+    n, gap = len(part), part.sample.gap
+    rows = np.argsort(np.asarray(part.sample.times))
     left, right = (rfft(half[rows], axis=0) for half in (part.left, part.right))
     means = irfft((left.conj() * right).sum(axis=1), n) / n  # of the scores, for each shift
     null = means[gap : n - gap + 1]
@@ -266,17 +271,28 @@ def _shifted(part: SequentialPart, times: Rows, gap: int) -> tuple[float, float]
     return min(max(p, 1e-12), 1 - 1e-12), excess
 
 
-def _blocks(labels: Rows, rng: np.random.Generator) -> list[Rows]:
-    """Return rows of groups (groups, size) in strata of like size, cut to the smallest of each."""
+def _blocks(
+    labels: Rows | None, n: int, rng: np.random.Generator, least: int = _STRATUM
+) -> list[Rows]:
+    """Return rows of groups (groups, size) in strata of like size, cut to the smallest of each.
+
+    Args:
+        labels: (n,) of groups; None where each row is one.
+        n: Rows.
+        rng: Chooses rows of larger groups.
+        least: Groups of a stratum.
+    """
+    if labels is None:
+        return [np.arange(n)[:, None]]
     codes = np.unique(labels, return_inverse=True)[1]
     by_group = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     by_group.sort(key=len, reverse=True)
     strata: list[list[Rows]] = [[]]
     for group in by_group:
-        if len(strata[-1]) >= _STRATUM and len(group) < len(strata[-1][-1]):
+        if len(strata[-1]) >= least and len(group) < len(strata[-1][-1]):
             strata.append([])
         strata[-1].append(group)
-    if len(strata) > 1 and len(strata[-1]) < _STRATUM:  # too few for a stratum of their own
+    if len(strata) > 1 and len(strata[-1]) < least:  # too few for a stratum of their own
         last = strata.pop()
         if _rows_left(strata[-1] + last) > _rows_left(strata[-1]):
             strata[-1] += last

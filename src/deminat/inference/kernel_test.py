@@ -24,8 +24,8 @@ rank among those of the rearrangements is the p-value of the test. All rearrange
 included, are treated alike, so the level is exact, however well these gamma distributions fit.
 
 With many rows, rearrangements are taken from a group of permutations whose sums are cheap. Rows in
-random order are cut into L pieces of equal length, which are moved around a circle, in either
-direction. The sums of all 2L such moves are found by Fourier transforms.
+random order are cut into L pieces of equal length. The pieces of y are moved on around a circle, as
+they are or in the opposite order. The sums of all 2L such moves are found by Fourier transforms.
 
 References:
     Gretton et al. (2008), A kernel statistical test of independence.
@@ -46,7 +46,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import gammaincc, log_ndtr, logsumexp, ndtri
 from scipy.stats import rankdata
 
-__all__ = ["Side", "moved_statistics", "side_of", "turned_statistics", "turns"]
+__all__ = ["Side", "moved_statistics", "side_of", "turned_statistics"]
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -224,16 +224,6 @@ def _log_tail(sums: Array, counts: Places) -> Array:
     counts = counts.reshape(-1, *[1] * (sums.ndim - 1))
     error = 2 / (9 * counts)
     return np.asarray(log_ndtr((1 - error - np.cbrt(sums / counts)) / np.sqrt(error)))
-
-
-def turns(n: int, least: int) -> int:
-    """Return the length of the pieces that n rows are cut into, 0 if there are too few.
-
-    Args:
-        n: Rows.
-        least: Moves that are needed, the one that changes nothing included.
-    """
-    return 2 * n // least
 
 
 def turned_statistics(x: Side, y: Side, length: int) -> Array:
