@@ -80,10 +80,6 @@ class Side:
     starts: Places
     cosines: Single
 
-    def take(self, rows: Places) -> "Side":
-        """Return the side of some rows, or of rows in another order."""
-        return Side(self.features[rows], self.starts, self.cosines[rows])
-
     def blocks(self) -> list[Single]:
         """Return the features of each kernel."""
         return np.split(self.features, self.starts[1:], axis=1)
