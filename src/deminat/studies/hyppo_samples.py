@@ -31,14 +31,14 @@ __all__ = ["FIRST", "SHAPES", "write_peers", "write_samples"]
 
 Array = NDArray[np.float64]
 
-SHAPES = (50, 1, 400), (100, 1, 400), (300, 1, 100), (100, 3, 100), (100, 10, 100)
+SHAPES = (50, 1, 400), (100, 1, 400), (300, 1, 100), (100, 3, 100), (100, 10, 50)
 """Rows, columns a side, samples."""
 FIRST = 100_000
 _FIELDS = "n", "columns", "simulation", "peer", "samples", "power"
 _STATISTICS = "dcorr", "hsic", "mgc"
 _LEVEL = 0.05
 _SHUFFLES = 5  # of each sample, for the law of a statistic
-_GROWN = 40  # samples of a simulation that KMERF is run on
+_GROWN = 25  # samples of a simulation that KMERF is run on
 
 
 def write_samples(folder: Path) -> None:
