@@ -142,3 +142,21 @@ def test_wide_rows_and_columns_of_one_value_are_tested():
     assert deminat.independence_test(x, x[:, :, 3:5] + 0.1, permutations=99).p_value <= 0.01
     coins = rng.integers(0, 2, size=(2, 60, 2)).astype(float)
     assert 0 < deminat.independence_test(*coins, order=False, permutations=99).p_value <= 1
+
+
+def test_rare_values_are_tested_too():
+    x = np.zeros((1_001, 2))
+    x[:3] = 1, 2
+    y = np.random.default_rng(10).normal(size=(1_001, 2))
+    assert 0 < deminat.independence_test(x, y, order=False).p_value <= 1
+    nothing, other = (
+        side_of(np.ones((40, 2)), np.random.default_rng(0)),
+        side_of(y[:40], np.random.default_rng(1)),
+    )
+    assert np.ptp(moved_statistics(nothing, other, [np.arange(40)[::-1]])) == 0
+
+
+def test_few_groups_cannot_have_a_small_p_value():
+    x, e = np.random.default_rng(11).normal(size=(2, 120, 2))
+    result = deminat.independence_test(x, x + 0.1 * e, groups=np.arange(120) % 3)
+    assert result.p_value == pytest.approx(1 / 6, abs=0.05)

@@ -55,6 +55,7 @@ Kernel = Callable[[Array, Array], Array]
 
 _ANCHORS = 256  # rows that features are computed from
 _FEATURES = 40  # of a kernel
+_ALL_ALIKE = 1e-9  # the largest eigenvalue of equal rows
 _PIECE = 10_000  # rows
 _NEGLIGIBLE = 1e-6  # share of the largest eigenvalue
 _CUTS = np.array([1, 2, 4, 8, 16, 32])  # cosines
@@ -89,10 +90,13 @@ def side_of(rows: Array, rng: np.random.Generator) -> Side:
     """Return the features of rows (n, d).
 
     Args:
-        rows: At least one column varies.
+        rows: Finite numbers.
         rng: Chooses the rows that features are computed from.
     """
     varying = rows[:, (rows != rows[:1]).any(axis=0)]
+    if not varying.size:
+        nothing = np.zeros((len(rows), 1), dtype=np.float32)
+        return Side(nothing, np.array([0]), nothing[:, :, None])
     places = (rankdata(varying, axis=0) - 0.5) / len(rows)
     spread = varying / np.abs(varying).max(axis=0)  # no square is too large for a float
     standard = (spread - spread.mean(axis=0)) / spread.std(axis=0)
@@ -119,7 +123,7 @@ def _squared_product(a: Array, b: Array) -> Array:
 def _narrow_gaussian(places: Array) -> Kernel:
     """Return a Gaussian kernel of half the median distance between some ranks (m, d)."""
     apart = cdist(places, places)
-    width = float(np.median(apart)) / 2 or float(apart.mean())
+    width = float(np.median(apart)) / 2 or float(apart.mean()) or 1.0
     return lambda a, b: np.exp(-cdist(a, b, "sqeuclidean") / (2 * width**2))
 
 
@@ -129,6 +133,8 @@ def _features(kernel: Kernel, points: Array, some: Places) -> Single:
     within = kernel(anchors, anchors)
     mean = within.mean(axis=0)
     values, vectors = np.linalg.eigh(within - mean - mean[:, None] + mean.mean())
+    if values[-1] < _ALL_ALIKE:
+        return np.zeros((len(points), 1), dtype=np.float32)
     kept = np.flatnonzero(values > _NEGLIGIBLE * values[-1])[-_FEATURES:]
     weights = vectors[:, kept] / np.sqrt(values[kept] * values[-1])
     weights -= weights.mean(axis=0)
