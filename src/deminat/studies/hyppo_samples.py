@@ -31,7 +31,7 @@ __all__ = ["FIRST", "SHAPES", "write_peers", "write_samples"]
 
 Array = NDArray[np.float64]
 
-SHAPES = (50, 1, 400), (100, 1, 400), (300, 1, 100), (100, 3, 100), (100, 10, 50)
+SHAPES = (50, 1, 400), (100, 1, 400), (300, 1, 100), (100, 3, 200), (100, 10, 200)
 """Rows, columns a side, samples."""
 FIRST = 100_000
 _FIELDS = "n", "columns", "simulation", "peer", "samples", "power"
