@@ -15,10 +15,10 @@ from deminat.errors import DataError
 from deminat.estimators.crossfit import CrossFit
 from deminat.estimators.neighbours import Neighbours
 from deminat.estimators.scores import Scores, standard_error
-from deminat.inference.independence import _blocks, _part_test, independence_test
+from deminat.inference.independence import _blocks, independence_test
 from deminat.inference.interval import interval, range_warnings
 from deminat.inference.lower_bound import _CLIPS, _SHARES, _log_mean, lower_bound
-from deminat.inference.sequential import SequentialPart, _is_zero, sequential_parts
+from deminat.inference.sequential import _is_zero, sequential_parts
 from deminat.tasks import gaussian, get
 from deminat.training.config import Training
 from test_serial import slow_series
@@ -33,48 +33,6 @@ def normals(n, d=1, seed=0):
 # The test of independence
 
 
-def part_of(x, y, **about):
-    """A part of a sample whose critic multiplies x and y."""
-    sample = as_sample(x, y, RowOptions(**about))
-    return SequentialPart(sample, sample.x, sample.y)
-
-
-def p_values(draw, runs=200, permutations=39):
-    found = []
-    for seed in range(runs):
-        rng = np.random.default_rng(seed)
-        found.append(_part_test(draw(rng), permutations, rng)[0])
-    return np.array(found)
-
-
-def grouped(rng):
-    of = np.repeat(np.arange(24), rng.integers(3, 9, size=24))
-    x, y = (rng.normal(size=24)[of] + 0.3 * rng.normal(size=len(of)) for _ in range(2))
-    return part_of(x, y, groups=of)
-
-
-DRAWS = {
-    "normal": lambda rng: part_of(*rng.normal(size=(2, 40))),
-    "cauchy": lambda rng: part_of(*rng.standard_cauchy((2, 40))),
-    "coins": lambda rng: part_of(*rng.integers(0, 2, size=(2, 40))),
-    "copies": lambda rng: part_of(*(np.repeat(rng.normal(size=40), 3) for _ in range(2))),
-    "groups": grouped,
-}
-
-
-@pytest.mark.parametrize("kind", DRAWS)
-def test_p_values_of_independent_sides_are_uniform(kind):
-    assert kstest(p_values(DRAWS[kind]), "uniform").pvalue > 1e-3
-
-
-def test_permuting_rows_of_groups_one_by_one_would_not_do():
-    def naive(rng):
-        part = grouped(rng)
-        return part_of(part.sample.x, part.sample.y)
-
-    assert (p_values(naive) <= 0.05).mean() > 0.15
-
-
 def test_noise_shared_by_folds_is_why_critics_are_trained_in_sequence():
     # Two folds, each tested by the 30 sample correlations of the other: both give the same inner
     # product, so that their sum is twice it, while permuted ones differ and have half the variance.
@@ -86,7 +44,7 @@ def test_noise_shared_by_folds_is_why_critics_are_trained_in_sequence():
 
 def test_groups_are_permuted_with_others_of_like_size():
     labels = np.repeat(np.arange(60), [2] * 30 + [3] * 25 + [9] * 5)
-    blocks = _blocks(labels, np.random.default_rng(0))
+    blocks = _blocks(labels, len(labels), np.random.default_rng(0))
     assert [block.shape for block in blocks] == [(30, 3), (30, 2)]  # the largest are cut
     for block in blocks:
         assert all(len(set(labels[row])) == 1 for row in block)
@@ -96,7 +54,7 @@ def test_groups_are_permuted_with_others_of_like_size():
 
 def test_one_small_group_does_not_cost_the_others_their_rows():
     labels = np.r_[np.repeat(np.arange(100), 50), 100]
-    (block,) = _blocks(labels, np.random.default_rng(0))
+    (block,) = _blocks(labels, len(labels), np.random.default_rng(0))
     assert block.shape == (100, 50)
 
 
@@ -157,7 +115,7 @@ def test_zeros_that_coincide_are_no_copies():
         rng = np.random.default_rng(seed)
         x, y = (rng.exponential(size=2_000) * (rng.random(2_000) > 0.09) for _ in "xy")
         assert as_sample(x, y).labels is None
-        rejected += _part_test(part_of(x * (x > 0), y * (y > 0)), 39, rng)[0] <= 0.05
+        rejected += independence_test(x, y).p_value <= 0.05
     assert rejected <= 10
 
 
@@ -191,7 +149,7 @@ def test_results_are_lines_and_dictionaries():
     assert result.to_dict()["unit"] == "log H"
     pairs = independence_test(np.c_[x, x], x)
     assert str(pairs) == "p = 0.001  n=60  999 permutations"
-    assert pairs.to_dict()["unit"] == "nats"
+    assert pairs.to_dict()["unit"] == "log H"
     assert result.to_dict()["p_value"] == result.p_value
 
 

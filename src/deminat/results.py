@@ -239,9 +239,9 @@ class IndependenceResult:
 
     Args:
         p_value: Probability of a statistic at least as large if x and y are independent.
-        statistic: What was compared. Of single columns it is log H, which says how small p-values
-            of ranks are together; otherwise the mean score of joint pairs above that of permuted
-            or shifted ones.
+        statistic: What was compared: log H, which says how small the p-values of several
+            statistics are together; of series the mean score of joint pairs above that of shifted
+            ones.
         n: Number of pairs.
         compared: What the joint pairs were compared with, in words.
         warnings: What to know before trusting the p-value.

@@ -4,25 +4,21 @@ Single columns, and labels, are tested by their ranks and the indicators of thei
 `rank_test`. Of independent rows of numbers the law of the statistic is known. Otherwise rows, or
 groups of them, are permuted.
 
-Of several columns a side critics see more. If x and y are independent, any y may be paired with
-any x. Under a critic that was trained on other rows, the mean score of the pairs is then one among
-those of permuted pairs. With $B$ permutations, $p = (1 + \#\{T^* \ge T\}) / (B + 1)$ is at most
-$\alpha$ with probability at most $\alpha$, whatever the critic and whatever x and y are like.
-Critics are trained in sequence (see `sequential`), so that the p-values of the parts are
-independent. Their normal quantiles are added up, weighted by the roots of the numbers of rows
-(Stouffer), and the sum is exact again.
-
-Of fewer than 125 effective rows none is spared to train on: all are permuted, and the statistic is
-the sum of squared correlations of normal scores and of their squares. That is exact too.
+Several columns a side are tested by kernels of their rows and by the ranks of their columns (see
+`kernel_test`). The statistic is compared with those of permuted rows. With $B$ permutations,
+$p = (1 + \#\{T^* \ge T\}) / (B + 1)$ is at most $\alpha$ with probability at most $\alpha$,
+whatever the statistic and whatever x and y are like.
 
 Rows of one group are moved together, to the place of a group of as many rows. Of groups of unequal
 sizes, the larger lose some rows first. (So sizes must not depend on x and y together.)
 
-Where rows have an order in time, y is shifted against x around a circle, so that both keep their
-history. Such shifts resemble each other, and a few hundred of them may count for ten. So they are
-not counted: the distance from their mean in standard deviations is compared with Student's t,
-whose degrees of freedom are the number of shifts over their own correlation time. There the level
-is not exact.
+Where rows have an order in time, critics are trained in sequence (see `sequential`), so that the
+p-values of the parts are independent. Their normal quantiles are added up, weighted by the roots of
+the numbers of rows (Stouffer). The score of a part is the mean over its pairs. To test it, y is
+shifted against x around a circle, so that both keep their history. Such shifts resemble each other,
+and a few hundred of them may count for ten. So they are not counted: the distance from their mean
+in standard deviations is compared with Student's t, whose degrees of freedom are the number of
+shifts over their own correlation time. There the level is not exact.
 
 References:
     Phipson and Smyth (2010), Permutation p-values should never be zero.
@@ -39,17 +35,19 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 from scipy.stats import norm
 from scipy.stats import t as student
+from threadpoolctl import threadpool_limits
 
 from ..data.dependence import correlation_time
 from ..data.labels import is_one_label
 from ..data.sample import LEAST_PAIRS, NanPolicy, RowOptions, Sample, as_sample, as_samples_given
-from ..data.transforms import RankToNormal
 from ..data.units import effective_rows
 from ..errors import DataError
 from ..results import Caution, IndependenceResult
+from ..runtime.process import one_thread
 from .conditional import conditional_test
+from .kernel_test import Side, moved_statistics, side_of, turned_statistics
 from .rank_test import Blocks, label_blocks, number_blocks, permuted_harmonics, rank_test
-from .sequential import SequentialPart, sequential_parts, with_squares
+from .sequential import SequentialPart, sequential_parts
 
 __all__ = ["independence_test", "permutation_test"]
 
@@ -60,6 +58,9 @@ _FEWEST = 20  # permutations or shifts to compare with
 _TAG = 0x7E57  # no other part of the library shuffles rows by this stream
 _SMALL = 0.05  # the largest p-value that is of any use
 _BINARY = 2  # values of a label whose order does not matter
+_CLOSE = 1e-4  # what rounding in single precision may change of log H
+_ENOUGH = 0.9  # of the rows are kept, that groups may be moved in pieces
+_MOST_ROWS = 5_000  # whose groups are permuted one by one
 _STRATUM = 20  # groups of like size that are permuted among themselves, at least
 
 
@@ -107,29 +108,38 @@ def independence_test(
         _, known, pair = as_samples_given(x, y, given, options, least=LEAST_PAIRS)
         return conditional_test(pair.without_constants(), known.y, seed=seed, draws=permutations)
     sample = as_sample(x, y, options, least=LEAST_PAIRS).without_constants()
-    parts = [] if _are_single(sample) else sequential_parts(sample, seed)
+    parts = [] if sample.times is None else sequential_parts(sample, seed)
     return permutation_test(sample, parts, permutations, seed)
 
 
 def permutation_test(
     sample: Sample, parts: Sequence[SequentialPart], permutations: int = 999, seed: int = 0
 ) -> IndependenceResult:
-    """Test the independence of both sides of a checked sample, by critics trained in sequence."""
+    """Test the independence of both sides of a checked sample.
+
+    Args:
+        sample: The pairs.
+        parts: Of rows with an order, with critics that were trained in sequence.
+        permutations: How many to compare with.
+        seed: One seed gives one answer.
+    """
     rng, n = np.random.default_rng([_TAG, seed]), len(sample)
     warnings = *sample.warnings, *_too_few(sample)
     if sample.is_constant():
         return IndependenceResult(1.0, 0.0, n, "one side is constant", warnings)
     if _are_single(sample):
         return _ranked(sample, permutations, rng, warnings)
-    compared = "shifts in time" if sample.times is not None else f"{permutations} permutations"
+    if sample.times is None:
+        return _kernels_compared(sample, permutations, rng, warnings)
     if not parts:
-        p, excess = _correlated(sample, permutations, rng)
-        return IndependenceResult(p, excess, n, compared, warnings)
-    tests = [(len(part), *_part_test(part, permutations, rng)) for part in parts]
+        raise DataError("the rows in order are too few to be split: collect a longer series")
+    tests = [(len(part), *_shifted(part)) for part in parts]
     sizes, p_values, excesses = (np.array(column) for column in zip(*tests, strict=True))
     weights = np.sqrt(sizes / sizes.sum())
     p = float(norm.sf(weights @ norm.isf(p_values)))
-    return IndependenceResult(p, float(sizes @ excesses / sizes.sum()), n, compared, warnings)
+    return IndependenceResult(
+        p, float(sizes @ excesses / sizes.sum()), n, "shifts in time", warnings
+    )
 
 
 def _are_single(sample: Sample) -> bool:
@@ -147,7 +157,7 @@ def _ranked(
     if sample.labels is None and not any(unordered):
         p, log_h = rank_test(sample.x[:, 0], sample.y[:, 0], rng)
         return IndependenceResult(p, log_h, n, "ranks", warnings, "log H")
-    rows, moved = _moves(sample, permutations, rng)
+    rows, moved = _moves(_blocks(sample.labels, n, rng), permutations, rng)
     x, y = (
         _blocks_of(a[rows], of_labels, rng)
         for a, of_labels in zip((sample.x, sample.y), unordered, strict=True)
@@ -179,61 +189,72 @@ def _too_few(sample: Sample) -> Iterator[Caution]:
         yield Caution("underpowered", message, "Collect more groups")
 
 
-def _correlated(sample: Sample, permutations: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the p-value of all rows by the sum of their squared correlations, and its excess."""
-    flat = (a.reshape(len(a), -1) for a in (sample.x, sample.y))
-    x, y = (with_squares(RankToNormal.fit(a)(a)) for a in flat)
-    rows, moved = _moves(sample, permutations, rng)
-    x, y = x[rows], y[rows]
-    if len(rows) < x.shape[1] + y.shape[1]:  # the same sum, from products of rows
-        of_x, of_y = x @ x.T, y @ y.T
-
-        def total(to: Rows) -> float:
-            return float((of_x * of_y[np.ix_(to, to)]).sum()) / len(rows) ** 2
-    else:
-
-        def total(to: Rows) -> float:
-            return float(((x.T @ y[to]) ** 2).sum()) / len(rows) ** 2
-
-    seen, null = total(np.arange(len(rows))), np.array([total(to) for to in moved])
-    return _p_value(seen, null), (seen - float(null.mean())) / 2  # half: as in small nats
+def _kernels_compared(
+    sample: Sample, permutations: int, rng: np.random.Generator, warnings: tuple[Caution, ...]
+) -> IndependenceResult:
+    """Test several columns a side by kernels."""
+    n = len(sample)
+    with one_thread(), threadpool_limits(1):  # the same sums in every process
+        found = _kernel_statistics(sample, permutations, rng)
+    p = _p_value(float(found[0]), found[1:], close=_CLOSE)
+    compared = f"{len(found) - 1} permutations"
+    return IndependenceResult(p, float(found[0]), n, compared, warnings, "log H")
 
 
-def _p_value(seen: float, null: Array, of_ties: float = 1.0) -> float:
-    """Return the p-value, which counts a share of the ties; all of them are on the safe side."""
-    close = 1e-9 * (1 + abs(seen))  # sums in another order differ by rounding
-    above, below = int((null > seen + close).sum()), int((null < seen - close).sum())
-    ties = 1 + len(null) - above - below
-    return (above + of_ties * ties) / (len(null) + 1)
+def _kernel_statistics(sample: Sample, permutations: int, rng: np.random.Generator) -> Array:
+    """Return log H of the rows as they are, and of at least so many permutations."""
+    blocks, least = _blocks(sample.labels, len(sample), rng), math.ceil((permutations + 1) / 2)
+    large = _blocks(sample.labels, len(sample), rng, least)
+    if min(map(len, large)) >= least and _rows_of(large) >= _ENOUGH * _rows_of(blocks):
+        pieces = _pieces(large, least, rng)
+        return turned_statistics(*_sides(sample, pieces.ravel(), rng), pieces.shape[1])
+    rows, moved = _moves(_thinned(blocks, rng), permutations, rng)
+    return moved_statistics(*_sides(sample, rows, rng), moved)
 
 
-def _part_test(
-    part: SequentialPart, permutations: int, rng: np.random.Generator
-) -> tuple[float, float]:
-    """Return the p-value of a part, and its mean score above that of permuted pairs, in nats."""
-    if part.sample.times is not None:
-        return _shifted(part, part.sample.times, part.sample.gap)
-    rows, moved = _moves(part.sample, permutations, rng)
-    left, right = part.left[rows], part.right[rows]
-    seen = float((left * right).sum(axis=1).mean())
-    null = np.array([float((left * right[to]).sum(axis=1).mean()) for to in moved])
-    of_ties = rng.uniform(1e-9, 1 - 1e-9)  # a p-value of 1 would outweigh any other part
-    return _p_value(seen, null, of_ties), seen - float(null.mean())
+def _pieces(blocks: list[Rows], least: int, rng: np.random.Generator) -> Rows:
+    """Return rows (pieces, length): each piece has the same number of groups of each block."""
+    count = min(len(block) // (len(block) // least) for block in blocks)
+    cut = [rng.permutation(b)[: count * (len(b) // least)].reshape(count, -1) for b in blocks]
+    return np.hstack(cut)
+
+
+def _thinned(blocks: list[Rows], rng: np.random.Generator) -> list[Rows]:
+    """Return some groups at random of each block, if there are too many rows."""
+    share = min(1.0, _MOST_ROWS / _rows_of(blocks))
+    if share == 1:
+        return blocks
+    return [rng.permutation(block)[: math.ceil(share * len(block))] for block in blocks]
+
+
+def _rows_of(blocks: list[Rows]) -> int:
+    return sum(block.size for block in blocks)
+
+
+def _sides(sample: Sample, rows: Rows, rng: np.random.Generator) -> tuple[Side, Side]:
+    """Return what is compared of both sides, in some rows."""
+    x, y = (side_of(a.reshape(len(a), -1)[rows], rng) for a in (sample.x, sample.y))
+    return x, y
+
+
+def _p_value(seen: float, null: Array, close: float = 1e-9) -> float:
+    """Return the p-value, which counts ties as above: the safe side."""
+    near = close * (1 + abs(seen))  # sums in another order differ by rounding
+    return (1 + int((null >= seen - near).sum())) / (len(null) + 1)
 
 
 def _moves(
-    sample: Sample, permutations: int, rng: np.random.Generator
+    blocks: list[Rows], permutations: int, rng: np.random.Generator
 ) -> tuple[Rows, Iterator[Rows]]:
     """Return the rows that are used, and for each permutation where their y comes from."""
-    alone = np.arange(len(sample))[:, None]
-    blocks = [alone] if sample.labels is None else _blocks(sample.labels, rng)
     rows = np.concatenate([block.ravel() for block in blocks])
     return rows, (_permuted(blocks, rng) for _ in range(permutations))
 
 
-def _shifted(part: SequentialPart, times: Rows, gap: int) -> tuple[float, float]:
+def _shifted(part: SequentialPart) -> tuple[float, float]:
     """Return the p-value of rows in time by shifting y around a circle, and the excess in nats."""
-    n, rows = len(part), np.argsort(times)
+    n, gap = len(part), part.sample.gap
+    rows = np.argsort(np.asarray(part.sample.times))
     left, right = (rfft(half[rows], axis=0) for half in (part.left, part.right))
     means = irfft((left.conj() * right).sum(axis=1), n) / n  # of the scores, for each shift
     null = means[gap : n - gap + 1]
@@ -250,17 +271,28 @@ def _shifted(part: SequentialPart, times: Rows, gap: int) -> tuple[float, float]
     return min(max(p, 1e-12), 1 - 1e-12), excess
 
 
-def _blocks(labels: Rows, rng: np.random.Generator) -> list[Rows]:
-    """Return rows of groups (groups, size) in strata of like size, cut to the smallest of each."""
+def _blocks(
+    labels: Rows | None, n: int, rng: np.random.Generator, least: int = _STRATUM
+) -> list[Rows]:
+    """Return rows of groups (groups, size) in strata of like size, cut to the smallest of each.
+
+    Args:
+        labels: (n,) of groups; None where each row is one.
+        n: Rows.
+        rng: Chooses rows of larger groups.
+        least: Groups of a stratum.
+    """
+    if labels is None:
+        return [np.arange(n)[:, None]]
     codes = np.unique(labels, return_inverse=True)[1]
     by_group = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     by_group.sort(key=len, reverse=True)
     strata: list[list[Rows]] = [[]]
     for group in by_group:
-        if len(strata[-1]) >= _STRATUM and len(group) < len(strata[-1][-1]):
+        if len(strata[-1]) >= least and len(group) < len(strata[-1][-1]):
             strata.append([])
         strata[-1].append(group)
-    if len(strata) > 1 and len(strata[-1]) < _STRATUM:  # too few for a stratum of their own
+    if len(strata) > 1 and len(strata[-1]) < least:  # too few for a stratum of their own
         last = strata.pop()
         if _rows_left(strata[-1] + last) > _rows_left(strata[-1]):
             strata[-1] += last

@@ -4,7 +4,8 @@ Each kind of check is a `promise`. A cell is a batch of runs, each with data and
 and its row counts in how many of them the promise was broken.
 
 - `level`: independent x and y with eight kinds of marginals, and labels, tested at 5%;
-- `copies` and `groups`: the same with every row twice, and with twenty rows a group;
+- `columns`: the same with three columns a side, and 99 permutations;
+- `copies` and `groups`: one column, with every row twice, and with twenty rows a group;
 - `series`: two independent autoregressions, with and without their order;
 - `power`: a correlation of .3;
 - `given`: x and y that are independent given z, tested given z at 5%;
@@ -48,6 +49,8 @@ _RANGE = (0.021, 0.079)  # false alarms of 500 runs at 5% are outside once in 30
 _RANGES = {"level": (0.035, 0.065), "given": (0.03, 0.08)}
 _GROUP_SIZE = 20  # rows
 _AUTOREGRESSION = 0.95
+_SEVERAL = 3  # columns a side
+_FEW_PERMUTATIONS = 99  # the level is the same for more
 
 _MARGINALS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -162,6 +165,16 @@ def _level(cell: Cell) -> Row:
         return _test(cell, lambda rng: _LABELLED[case](rng, n))
     draw = _MARGINALS[case]
     return _test(cell, lambda rng: (draw(rng, n), draw(rng, n)))
+
+
+def _columns(cell: Cell) -> Row:
+    """Test three columns a side."""
+    draw, shape, rejected = _MARGINALS[cell["case"]], (cell["n"], _SEVERAL), []
+    for rng in _streams(cell):
+        x, y = (draw(rng, math.prod(shape)).reshape(shape) for _ in "xy")
+        test = independence_test(x, y, permutations=_FEW_PERMUTATIONS, seed=_seed(rng))
+        rejected.append(test.p_value <= _LEVEL)
+    return {"runs": len(rejected), "rejected": sum(rejected)}
 
 
 def _copies(cell: Cell) -> Row:
@@ -350,9 +363,11 @@ _MARGINAL_CASES = [
     *((kind, n) for kind in _MARGINALS for n in (50, 200, 2_000)),
     *((kind, n) for kind in _LABELLED for n in (50, 500)),
 ]
+_COLUMNS_CASES = [(kind, n) for kind in _MARGINALS for n in (50, 200, 2_000)]
 _GIVEN_CASES = [(kind, n) for kind in _GIVEN for n in (500, 2_000)]
 _PROMISES = {
     "level": _Promise(_level, _false_alarms, _MARGINAL_CASES, 20, 50),
+    "columns": _Promise(_columns, _false_alarms, _COLUMNS_CASES, 10, 50),
     "copies": _Promise(_copies, _false_alarms, _BOTH_SIZES, 10, 50),
     "groups": _Promise(_groups, _false_alarms, _BOTH_SIZES, 10, 50),
     "series": _Promise(_series, _series_verdict, [("autoregression", 2_000)], 10, 50),
