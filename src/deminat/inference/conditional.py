@@ -8,8 +8,8 @@ The test. If x and y are independent given z, then what z leaves unexplained of 
 and z is uncorrelated with what it leaves of any function of y and z. The functions are made in two
 steps, so that they see noise around z rather than z itself:
 
-1. The normal scores of a column are regressed on z, and the residual is divided by its spread,
-   which is regressed on z too.
+1. A column is regressed on z, on the scale on which z predicts it best: its normal scores, or
+   `Robust`. The residual is divided by its spread, which is regressed on z too.
 2. Functions of that are its normal scores and cosines of its ranks, slow and fast ones. They are
    regressed on z again.
 
@@ -44,7 +44,7 @@ from scipy.stats import norm
 
 from ..data.labels import discrete_columns
 from ..data.sample import Sample
-from ..data.transforms import Indicators, RankToNormal
+from ..data.transforms import Indicators, RankToNormal, Robust
 from ..data.units import effective_rows, unit_codes
 from ..errors import DataError
 from ..estimators.scores import Scores, estimate_warnings, standard_error
@@ -207,6 +207,16 @@ class _Side:
     features: Array
     blocks: tuple[tuple[slice, int], ...]
 
+    @classmethod
+    def of(cls, *parts: tuple[Array, Sequence[int]]) -> "_Side":
+        """Return functions (n, r), equally many of each order, and the orders where blocks end."""
+        blocks, start = [], 0
+        for features, orders in parts:
+            each = features.shape[1] // orders[-1]
+            blocks += [(slice(start, start + order * each), order) for order in orders if each]
+            start += features.shape[1]
+        return cls(np.hstack([features for features, _ in parts]), tuple(blocks))
+
 
 def _flat(a: Array, labels: Sequence[bool] | None) -> tuple[Array, tuple[bool, ...]]:
     """Return rows (n, d) of some columns, and which of these are labels; pixels are not."""
@@ -233,25 +243,26 @@ def _scores(a: Array) -> Array:
 def _side(a: Array, labels: Sequence[bool], known: _Known) -> _Side:
     """Return residuals of functions of rows (n, ...), in blocks."""
     flat, labels = _flat(a, labels)
-    scores = _scores(flat)
-    left = known.residuals(scores, _SMOOTHNESS)
-    left *= np.square(left).mean(axis=0) > _DETERMINED
+    left = _best_view(flat, known)
     named = np.array([f or _is_binary(column) for f, column in zip(labels, flat.T, strict=True)])
-    indicators = Indicators.fit(flat, labels)(flat)[:, :_LEVELS]
-    coarse = [_principal(_unit(left[:, named]))]
-    if indicators.shape[1]:
-        coarse.append(_unit(known.residuals(_standardised(indicators), _SMOOTHNESS)))
-    parts, blocks = [part for part in coarse if part.shape[1]], []
-    for part in parts:
-        start = sum(earlier.shape[1] for earlier in parts[: len(blocks)])
-        blocks.append((slice(start, start + part.shape[1]), 1))
-    fine = _principal(left[:, ~named & left.any(axis=0)])
-    if fine.shape[1]:
-        start, each = sum(part.shape[1] for part in parts), fine.shape[1]
-        orders = max(1, min(_CUTS[-1], _FUNCTIONS // each))
-        parts.append(_functions(_homoscedastic(fine, known), orders, known))
-        blocks += [(slice(start, start + cut * each), cut) for cut in _CUTS if cut <= orders]
-    return _Side(np.hstack([flat[:, :0], *parts]), tuple(blocks))
+    indicators = _standardised(Indicators.fit(flat, labels)(flat)[:, :_LEVELS])
+    numbers = _principal(left[:, ~named & left.any(axis=0)])
+    most = max(1, _FUNCTIONS // max(1, numbers.shape[1]))
+    orders = [cut for cut in _CUTS if cut <= most]
+    return _Side.of(
+        (_principal(_unit(left[:, named])), [1]),
+        (_unit(known.residuals(indicators, _SMOOTHNESS)), [1]),
+        (_functions(numbers, orders[-1], known), orders),
+    )
+
+
+def _best_view(a: Array, known: _Known) -> Array:
+    """Return residuals of columns (n, d), of each on the scale on which z predicts it best."""
+    scales = _scores(a), _standardised(Robust.fit(a)(a))
+    lefts = np.stack([known.residuals(scale, _SMOOTHNESS) for scale in scales])
+    errors = np.square(lefts).mean(axis=1)
+    best = lefts[errors.argmin(axis=0), :, np.arange(a.shape[1])].T
+    return np.asarray(best * (errors.min(axis=0) > _DETERMINED))
 
 
 def _is_binary(column: Array) -> bool:
@@ -269,7 +280,7 @@ def _principal(a: Array) -> Array:
     if a.shape[1] <= _COLUMNS:
         return a
     _, directions = np.linalg.eigh(a.T @ a)
-    return a @ directions[:, -_COLUMNS:]
+    return np.asarray(a @ directions[:, -_COLUMNS:])
 
 
 def _homoscedastic(left: Array, known: _Known) -> Array:
@@ -282,7 +293,9 @@ def _homoscedastic(left: Array, known: _Known) -> Array:
 
 def _functions(left: Array, orders: int, known: _Known) -> Array:
     """Return residuals of functions of columns (n, k): of first order for each, then of second."""
-    scores = _scores(left)
+    if not left.shape[1]:
+        return left
+    scores = _scores(_homoscedastic(left, known))
     ranks = ndtr(scores)
     found = [scores, *(np.cos(np.pi * j * ranks) for j in range(2, orders + 1))]
     return _unit(known.residuals(_standardised(np.hstack(found))))

@@ -29,7 +29,7 @@ _PENALTIES = np.logspace(-5, 2, 11)
 _RANK = 1e-9  # smallest variance of a direction, as a share of the largest
 _LEAST = 0.05  # of 1 - H, below which a row determines its own prediction
 _FREQUENCIES = 8  # of cosines of a column
-_COSINES = 24  # of all columns, for each frequency
+_COSINES = 40  # of all columns, for each frequency
 _CROSSED = 10  # columns up to which products of two of them are taken
 _QUADRATIC, _CUBIC, _PRODUCT, _LINEAR = 0.7, 0.5, 0.7, 0.3  # scales: smaller is penalised more
 
@@ -60,10 +60,12 @@ class Ridge:
 
     Args:
         basis: (n, 1 + m) orthonormal columns, of which the first is constant.
+        squares: (n, 1 + m) of these columns.
         variances: (m,) of the features along the others.
     """
 
     basis: Array
+    squares: Array
     variances: Array
 
     @classmethod
@@ -75,19 +77,25 @@ class Ridge:
         kept = variances > _RANK * variances.max(initial=0.0)
         variances, directions = variances[kept], directions[:, kept]
         basis = centred @ (directions / np.sqrt(variances * n))
-        return cls(np.column_stack([np.full(n, n**-0.5), basis]), variances)
+        basis = np.column_stack([np.full(n, n**-0.5), basis])
+        return cls(basis, np.square(basis), variances)
 
-    def residuals(self, of: Array, penalty: float, units: Units) -> Array:
-        """Return held-out residuals of targets (n, k)."""
+    def coefficients(self, of: Array) -> Array:
+        """Return the coefficients (1 + m, k) of targets (n, k) without a penalty."""
+        return np.asarray(self.basis.T @ of)
+
+    def residuals(self, of: Array, coefficients: Array, penalty: float, units: Units) -> Array:
+        """Return held-out residuals of targets (n, k) with such coefficients."""
         shrunk = np.concatenate([[1.0], self.variances / (self.variances + penalty)])
-        left = of - self.basis @ (shrunk[:, None] * (self.basis.T @ of))
-        if len(units.of_one):
-            own = 1 - np.square(self.basis[units.of_one]) @ shrunk
-            left[units.of_one] /= np.maximum(own, _LEAST)[:, None]
+        left = of - self.basis @ (shrunk[:, None] * coefficients)
+        own = np.maximum(1 - self.squares @ shrunk, _LEAST)[:, None]
+        if not units.of_more:
+            return np.asarray(left / own)
+        left[units.of_one] /= own[units.of_one]
         for rows in units.of_more:
             part = self.basis[rows]
-            own = (1 + _LEAST) * np.eye(rows.shape[1]) - (part * shrunk) @ part.swapaxes(1, 2)
-            left[rows] = np.linalg.solve(own, left[rows])
+            kept = (1 + _LEAST) * np.eye(rows.shape[1]) - (part * shrunk) @ part.swapaxes(1, 2)
+            left[rows] = np.linalg.solve(kept, left[rows])
         return np.asarray(left)
 
 
@@ -104,18 +112,19 @@ def residuals(of: Array, ridges: Sequence[Ridge], units: Units, smoothness: floa
     chosen: list[tuple[Ridge, float]] = [(ridges[0], 0.0)] * of.shape[1]
     least, best = np.full(of.shape[1], np.inf), np.zeros_like(of)
     for ridge in ridges:
+        coefficients = ridge.coefficients(of)
         for penalty in _PENALTIES:
-            left = ridge.residuals(of, penalty, units)
+            left = ridge.residuals(of, coefficients, penalty, units)
             errors = np.square(left).mean(axis=0)
-            for j in np.flatnonzero(errors < least):
+            for j in np.flatnonzero(errors < least).tolist():
                 least[j], best[:, j], chosen[j] = errors[j], left[:, j], (ridge, penalty)
     if smoothness == 1:
         return best
-    columns = (
-        ridge.residuals(of[:, [j]], smoothness * penalty, units)
-        for j, (ridge, penalty) in enumerate(chosen)
-    )
-    return np.hstack([best[:, :0], *columns])
+    for j, (ridge, penalty) in enumerate(chosen):
+        column = of[:, [j]]
+        coefficients = ridge.coefficients(column)
+        best[:, [j]] = ridge.residuals(column, coefficients, smoothness * penalty, units)
+    return best
 
 
 def smooth_ridge(numbers: Array, indicators: Array) -> Ridge:

@@ -20,6 +20,7 @@ _MODULES = (
     "plasmode",
     "trust",
     "power",
+    "given",
     "pairs",
     "infomax_step",
 )
