@@ -28,6 +28,7 @@ Places = NDArray[np.int64]
 _PENALTIES = np.logspace(-5, 2, 11)
 _RANK = 1e-9  # smallest variance of a direction, as a share of the largest
 _LEAST = 0.05  # of 1 - H, below which a row determines its own prediction
+_DAMPING = 1e-3  # the same of the block of a unit of several rows
 _FREQUENCIES = 8  # of cosines of a column
 _COSINES = 40  # of all columns, for each frequency
 _CROSSED = 10  # columns up to which products of two of them are taken
@@ -94,7 +95,7 @@ class Ridge:
         left[units.of_one] /= own[units.of_one]
         for rows in units.of_more:
             part = self.basis[rows]
-            kept = (1 + _LEAST) * np.eye(rows.shape[1]) - (part * shrunk) @ part.swapaxes(1, 2)
+            kept = (1 + _DAMPING) * np.eye(rows.shape[1]) - (part * shrunk) @ part.swapaxes(1, 2)
             left[rows] = np.linalg.solve(kept, left[rows])
         return np.asarray(left)
 
