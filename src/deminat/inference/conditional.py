@@ -68,7 +68,8 @@ _DETERMINED = 1e-6  # share of the variance below which z determines a column
 _CUTS = 1, 2, 3, 4, 6  # orders of functions, at which blocks end
 _FUNCTIONS = 12  # of all columns of a side
 _COLUMNS = 24  # of a side; of more, principal directions
-_LEVELS = 12  # of labels that have indicators, of a side
+_LEVELS = 12  # of labels that have indicators, of a side: the most frequent
+_FREQUENT = 0.05  # least share of the rows of such a level: the bias of rarer ones adds up
 _VARYING = 60  # products with functions of z
 _SMALLEST = 1e-300
 _FIRST = 4.0  # weight of the block of first order, as often as that of any other
@@ -245,7 +246,8 @@ def _side(a: Array, labels: Sequence[bool], known: _Known) -> _Side:
     flat, labels = _flat(a, labels)
     left = _best_view(flat, known)
     named = np.array([f or _is_binary(column) for f, column in zip(labels, flat.T, strict=True)])
-    indicators = _standardised(Indicators.fit(flat, labels)(flat)[:, :_LEVELS])
+    indicators = Indicators.fit(flat, labels)(flat)[:, :_LEVELS]
+    indicators = _standardised(indicators[:, indicators.mean(axis=0) >= _FREQUENT])
     numbers = _principal(left[:, ~named & left.any(axis=0)])
     most = max(1, _FUNCTIONS // max(1, numbers.shape[1]))
     orders = [cut for cut in _CUTS if cut <= most]
