@@ -131,6 +131,8 @@ def test_nothing_depends_on_a_constant_or_on_what_z_determines():
     for x, y in ((np.ones(300), z + e), (z, 2 * z + 1), (z, e), (z > 0, e)):
         given = np.column_stack([z, z > 0])
         assert deminat.independence_test(x.astype(float), y, given=given).p_value == 1
+    label = rng.integers(0, 4, 300).astype(float)
+    assert deminat.independence_test(label, 3 - label, given=label).p_value == 1
     given = np.ones(300)
     assert deminat.independence_test(z, e, given=given).p_value > 0.01
     assert deminat.independence_test(z, z + e, given=given).p_value < 0.01

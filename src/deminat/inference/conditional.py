@@ -163,7 +163,7 @@ def conditional_test(
     summed = np.zeros((count, products.shape[1]))
     np.add.at(summed, codes, products)
     p, log_h = _harmonic_test(summed, blocks, draws, rng)
-    compared = f"residuals given z, against {draws} draws of random signs"
+    compared = f"residuals given z, against {draws} normal draws"
     return IndependenceResult(p, log_h, len(sample), compared, sample.warnings, "log H")
 
 
@@ -253,7 +253,7 @@ def _side(a: Array, labels: Sequence[bool], known: _Known) -> _Side:
     orders = [cut for cut in _CUTS if cut <= most]
     return _Side.of(
         (_principal(_unit(left[:, named])), [1]),
-        (_unit(known.residuals(indicators, _SMOOTHNESS)), [1]),
+        (_unit(_undetermined(known.residuals(indicators, _SMOOTHNESS))), [1]),
         (_functions(numbers, orders[-1], known), orders),
     )
 
@@ -264,7 +264,12 @@ def _best_view(a: Array, known: _Known) -> Array:
     lefts = np.stack([known.residuals(scale, _SMOOTHNESS) for scale in scales])
     errors = np.square(lefts).mean(axis=1)
     best = lefts[errors.argmin(axis=0), :, np.arange(a.shape[1])].T
-    return np.asarray(best * (errors.min(axis=0) > _DETERMINED))
+    return _undetermined(best)
+
+
+def _undetermined(left: Array) -> Array:
+    """Return residuals (n, k) of columns of mean square 1, with 0 for those that z determines."""
+    return np.asarray(left * (np.square(left).mean(axis=0) > _DETERMINED))
 
 
 def _is_binary(column: Array) -> bool:
