@@ -253,20 +253,8 @@ def measurements(rows: Sequence[Row]) -> dict[tuple[int, str], dict[str, _Measur
 def _verdict(rows: Sequence[Row]) -> list[str]:
     """Return lines on level, power and time."""
     found = {key: by for key, by in measurements(rows).items() if _OWN in by}
-    lines = []
-    for (n, family), by_method in found.items():
-        own = by_method[_OWN]
-        lines.append(
-            f"{mark(_LOW <= own.level <= _HIGH)} {family}, n={n}: {own.level:.1%} false alarms at "
-            f"5% ({_LOW:.0%} to {_HIGH:.0%}), {own.runs} runs"
-        )
-        peers = {name: m for name, m in by_method.items() if name != _OWN and m.keeps_level()}
-        if peers:
-            best = max(peers, key=lambda name: peers[name].power)
-            lines.append(
-                f"{mark(own.power >= peers[best].power)} {family}, n={n}: mean power "
-                f"{own.power:.2f}, {best} {peers[best].power:.2f}, the best that keeps its level"
-            )
+    lines = [line for key, by in found.items() for line in _family_verdict(*key, by)]
+    lines += [_shape_verdict(shape, list(found.values())) for shape in SHAPES[1:]]
     slowest = max((by[_OWN].cpu for (n, _), by in found.items() if n == _SIZES[-1]), default=0.0)
     missing = sorted(set(_METHODS) - {r["method"] for r in rows})
     lines.append(
@@ -275,6 +263,41 @@ def _verdict(rows: Sequence[Row]) -> list[str]:
         + (f"; not run: {', '.join(missing)}" if missing else "")
     )
     return lines
+
+
+def _peers(by_method: dict[str, _Measured]) -> dict[str, _Measured]:
+    """Return the other tests that keep their level."""
+    return {name: m for name, m in by_method.items() if name != _OWN and m.keeps_level()}
+
+
+def _family_verdict(n: int, family: str, by_method: dict[str, _Measured]) -> list[str]:
+    own, peers = by_method[_OWN], _peers(by_method)
+    lines = [
+        f"{mark(_LOW <= own.level <= _HIGH)} {family}, n={n}: {own.level:.1%} false alarms at "
+        f"5% ({_LOW:.0%} to {_HIGH:.0%}), {own.runs} runs"
+    ]
+    if peers:
+        best = max(peers, key=lambda name: peers[name].power)
+        lines.append(
+            f"{mark(own.power >= peers[best].power)} {family}, n={n}: mean power "
+            f"{own.power:.2f}, {best} {peers[best].power:.2f}, the best that keeps its level"
+        )
+    return lines
+
+
+def _shape_verdict(shape: str, families: Sequence[dict[str, _Measured]]) -> str:
+    """Compare power for one shape with that of the best of the others, family by family."""
+    ahead = [
+        by[_OWN].powers[shape] - max(peer.powers[shape] for peer in _peers(by).values())
+        for by in families
+        if _peers(by)
+    ]
+    least = min(ahead, default=0.0)
+    return (
+        f"{mark(least >= 0)} {shape} alone: found at least as often as by the best of the others "
+        f"in {sum(a >= 0 for a in ahead)} of {len(ahead)} families and sizes; difference in power "
+        f"{least:+.2f} to {max(ahead, default=0.0):+.2f}"
+    )
 
 
 BENCHES = {"given": Bench("the test given z is right and finds", _cells, _run, _verdict, runs=1)}
