@@ -94,10 +94,18 @@ class Ridge:
             return np.asarray(left / own)
         left[units.of_one] /= own[units.of_one]
         for rows in units.of_more:
-            part = self.basis[rows]
-            kept = (1 + _DAMPING) * np.eye(rows.shape[1]) - (part * shrunk) @ part.swapaxes(1, 2)
-            left[rows] = np.linalg.solve(kept, left[rows])
+            left[rows] = _left_out(self.basis[rows], shrunk, left[rows])
         return np.asarray(left)
+
+
+def _left_out(basis: Array, shrunk: Array, left: Array) -> Array:
+    """Return held-out residuals (g, s, k) of units of s rows, with their basis (g, s, 1 + m)."""
+    kept, across = 1 + _DAMPING, basis.swapaxes(1, 2)
+    if basis.shape[1] <= basis.shape[2]:
+        own = kept * np.eye(basis.shape[1]) - (basis * shrunk) @ across
+        return np.asarray(np.linalg.solve(own, left))
+    own = kept * np.diag(1 / shrunk) - across @ basis  # the same by Woodbury, for large units
+    return np.asarray((left + basis @ np.linalg.solve(own, across @ left)) / kept)
 
 
 def residuals(of: Array, ridges: Sequence[Ridge], units: Units, smoothness: float = 1.0) -> Array:
