@@ -26,6 +26,7 @@ from deminat.studies.bench import (
     trust,
     with_filter,
 )
+from deminat.studies.bench.given import SHAPES
 from deminat.studies.bench.known_tasks import _ALLOWED, _BMI_LIMITS
 from deminat.studies.bench.paper_cells import TIMED
 from deminat.studies.bench.runner import Bench
@@ -161,6 +162,11 @@ ROWS = {
         | {"n": 100, "seed": 0},
         {"power": 0.5},
     ),
+    "given": (
+        {"method": "deminat", "family": "chain", "n": 2_000, "runs": 100, "rejected": 5}
+        | {"cpu": 0.05, "seed": 0},
+        {"rejected": 20},
+    ),
     "pairs": (
         {"kind": "error", "n": 1_000, "error": 0.04, "ksg": 0.05, "own_cpu": 0.001, "ksg_cpu": 0.1},
         {"error": 0.2},
@@ -186,6 +192,9 @@ def rows_of(name, **changed):
         return [row, {**ROWS[name][0], "method": "scikit-learn", "hits": 3}]
     if name == "trust":
         return [{**row, "promise": promise} for promise in ("level", "copies", "groups", "bound")]
+    if name == "given":
+        peer = {**ROWS[name][0], "method": "rcit"}
+        return [{**r, "dependence": d} for r in (row, peer) for d in SHAPES]
     if name == "highmi":
         return [{**row, "n": 32_000, "family": family} for family in _ALLOWED]
     return [row]

@@ -12,7 +12,9 @@ import deminat
 from deminat import DataError
 from deminat.cli import app
 from deminat.data.sample import as_samples_given
+from deminat.inference.regressions import Ridge, Units
 from deminat.report import render
+from deminat.studies.bench.given import _METHODS, _STRENGTHS, BENCHES, FAMILIES, _Noise
 
 N = 1_500
 
@@ -97,6 +99,110 @@ def test_what_goes_beyond_z_is_found(kind):
     z, e, f = rng.normal(size=(3, 600))
     y = {"line": z + 0.4 * e + f, "spread": z + e * f, "bent": np.sin(2 * z) + e**2 + f}[kind]
     assert deminat.independence_test(z + e, y, given=z).p_value < 0.01
+
+
+def drawn(family, shape="none", n=500, seed=0):
+    """Return x, y and z of a family of the bench."""
+    rng = np.random.default_rng([seed, 77])
+    return FAMILIES[family](rng, _Noise(rng, n, shape))
+
+
+@pytest.mark.parametrize("family", ["tight", "heavy", "mixed", "spread"])
+def test_the_level_holds_whatever_the_noise_and_the_columns_are(family):
+    found = []
+    for seed in range(40):
+        x, y, z = drawn(family, seed=seed)
+        found.append(deminat.independence_test(x, y, given=z, seed=seed).p_value)
+    assert sum(p <= 0.05 for p in found) <= 7  # eight of forty: once in 1,400 times
+    assert min(found) < 0.5 < max(found)
+
+
+@pytest.mark.parametrize("shape", ["line", "bend", "varying"])
+@pytest.mark.parametrize("family", ["tight", "mixed", "wide"])
+def test_dependence_of_any_shape_is_found(family, shape, monkeypatch):
+    monkeypatch.setitem(_STRENGTHS, shape, 0.6)
+    x, y, z = drawn(family, shape)
+    assert deminat.independence_test(x, y, given=z).p_value < 0.01
+
+
+def test_nothing_depends_on_a_constant_or_on_what_z_determines():
+    rng = np.random.default_rng(0)
+    z, e = rng.normal(size=(2, 300))
+    for x, y in ((np.ones(300), z + e), (z, 2 * z + 1), (z, e), (z > 0, e)):
+        given = np.column_stack([z, z > 0])
+        assert deminat.independence_test(x.astype(float), y, given=given).p_value == 1
+    label = rng.integers(0, 4, 300).astype(float)
+    assert deminat.independence_test(label, 3 - label, given=label).p_value == 1
+    given = np.ones(300)
+    assert deminat.independence_test(z, e, given=given).p_value > 0.01
+    assert deminat.independence_test(z, z + e, given=given).p_value < 0.01
+
+
+def test_codes_of_labels_may_be_in_any_order():
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 5, 800)
+    effect = np.array([0.0, 2.0, -1.0, 1.0, 3.0])[label]
+    x, y = effect + rng.normal(size=(2, 800))
+    for codes in (np.arange(5), np.array([3, 0, 4, 1, 2])):
+        given = codes[label].astype(float)
+        assert deminat.independence_test(x, y, given=given).p_value > 0.01
+        assert deminat.independence_test(x, given, given=y).p_value < 0.01
+
+
+def test_counts_with_rare_values_keep_the_level():
+    found = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        z = rng.gamma(2, size=500)
+        x, y = rng.poisson(z).astype(float), rng.poisson(2 * z).astype(float)
+        found.append(deminat.independence_test(x, y, given=z).p_value)
+    assert sum(p <= 0.05 for p in found) <= 7  # eight of thirty at 8%: once in 300 times
+
+
+def test_many_columns_a_side_are_tested():
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(2, 300, 40))
+    z = rng.normal(size=(300, 30))
+    y = noise + 0.5 * x
+    assert deminat.independence_test(x, noise, given=z).p_value > 0.01
+    assert deminat.independence_test(x, y, given=z).p_value < 0.01
+
+
+@pytest.mark.parametrize("size", [1, 3, 20])
+def test_residuals_are_those_of_fits_without_the_unit(size):
+    rng = np.random.default_rng(0)
+    n, penalty = 60, 0.1
+    features, of = rng.normal(size=(n, 4)), rng.normal(size=(n, 2))
+    features -= features.mean(axis=0)
+    codes = np.arange(n) // size
+    ridge = Ridge.on(features)
+    found = ridge.residuals(of, ridge.coefficients(of), penalty, Units.of(codes))
+    table = np.column_stack([np.ones(n), features])
+    for code in (0, codes.max()):
+        held = codes == code
+        kept = table[~held]
+        squares = kept.T @ kept + n * penalty * np.diag([0, 1, 1, 1, 1])
+        fitted = np.linalg.solve(squares, kept.T @ of[~held])
+        slack = 0.02 if size > 1 else 1e-9  # the block of several rows is damped by 0.001
+        assert found[held] == pytest.approx(of[held] - table[held] @ fitted, abs=slack)
+
+
+def test_units_are_found_by_their_size():
+    units = Units.of(np.array([0, 1, 1, 2, 3, 3]))
+    assert units.of_one.tolist() == [0, 3]
+    assert [rows.tolist() for rows in units.of_more] == [[[1, 2], [4, 5]]]
+
+
+def test_a_bench_counts_rejections(monkeypatch):
+    monkeypatch.setitem(_METHODS, "deminat", replace(_METHODS["deminat"], runs=2))
+    cell = {"method": "deminat", "n": 200, "family": "chain", "dependence": "none", "seed": 0}
+    row = BENCHES["given"].run(cell)
+    assert row["runs"] == 2
+    assert 0 <= row["rejected"] <= 2
+    x, y, z = drawn("chain", "line", 2_000)
+    assert _METHODS["gcm"].test(x, y, z, 0) < 0.05
+    monkeypatch.setattr("deminat.studies.bench.given.find_spec", {"sklearn": True}.get)
+    assert {c["method"] for c in BENCHES["given"].cells([0])} == {"deminat", "gcm"}
 
 
 def test_rows_of_a_group_are_one():

@@ -19,6 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from deminat.runtime.rowstore import Row, read_csv
 from deminat.studies.bench import BENCHES
+from deminat.studies.bench.given import SHAPES, measurements
 from deminat.studies.bench.runner import grouped
 from deminat.studies.paper.claims import claims
 from deminat.studies.paper.experiments import EXPERIMENTS, read_rows
@@ -199,6 +200,18 @@ def _trust() -> str:
     return text
 
 
+def _given() -> str:
+    """Return false alarms and power of each test given z, and its CPU-seconds."""
+    lines = []
+    for (n, family), by_method in measurements(read("given")).items():
+        for method, found in by_method.items():
+            powers = [f"{found.powers[shape]:.2f}" for shape in SHAPES if shape in found.powers]
+            level = f"{found.level:.1%} of {found.runs}"
+            lines.append([family, f"{n:,}", method, level, *powers, f"{found.cpu:.3f} s"])
+    head = "family", "rows", "test", "false alarms", *SHAPES[1:], "CPU"
+    return grid(head, lines)
+
+
 def _experiment(name: str) -> str:
     """Return the tables of an experiment of the paper, or say that there are no rows of it."""
     folder = "infomax" if name == "infomax" else "paper"
@@ -227,6 +240,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "highmi": _highmi,
     "wild": _wild,
     "trust": _trust,
+    "given": _given,
     "paper-claims": _claims,
     **{
         f"{name}-verdict": lambda name=name: _verdict(name)
@@ -242,6 +256,7 @@ TABLES: dict[str, Callable[[], str]] = {
                 "power",
                 "pairs",
                 "selection",
+                "given",
             ),
         )
     },

@@ -226,7 +226,9 @@ class _Run:
             parts.append(replace(self, request=half)._estimates(sample, assess, name))
         p_value, found = None, []
         with suppress(DataError):  # too few rows for the test, or a series, have an estimate still
-            p_value = conditional_test(pair, known.y, seed=seed).p_value
+            p_value = conditional_test(
+                pair, known.y, z_discrete=known.y_discrete, seed=seed
+            ).p_value
         for a, b in zip(*parts, strict=True):
             result = conditional_result(a.result, b.result, pair, p_value)
             result = _described(result, pair, seed, known)

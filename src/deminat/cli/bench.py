@@ -20,7 +20,8 @@ def bench(
         str,
         Argument(
             help="Benchmark: speed, cells, waiting, gaussian, cap, alpha, independent, bmi, "
-            "highmi, mixed, conditional, wild, plasmode, trust, power, pairs, selection or infomax."
+            "highmi, mixed, conditional, wild, plasmode, trust, power, given, pairs, selection or "
+            "infomax.",
         ),
     ],
     runs: Annotated[

@@ -106,7 +106,8 @@ def independence_test(
     options = RowOptions(groups, order, nan, max_rows, seed)
     if given is not None:
         _, known, pair = as_samples_given(x, y, given, options, least=LEAST_PAIRS)
-        return conditional_test(pair.without_constants(), known.y, seed=seed, draws=permutations)
+        pair, labels = pair.without_constants(), known.y_discrete
+        return conditional_test(pair, known.y, z_discrete=labels, seed=seed, draws=permutations)
     sample = as_sample(x, y, options, least=LEAST_PAIRS).without_constants()
     parts = [] if sample.times is None else sequential_parts(sample, seed)
     return permutation_test(sample, parts, permutations, seed)

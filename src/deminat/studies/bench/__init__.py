@@ -20,6 +20,7 @@ _MODULES = (
     "plasmode",
     "trust",
     "power",
+    "given",
     "pairs",
     "selection",
     "infomax_step",
