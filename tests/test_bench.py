@@ -462,8 +462,7 @@ def promised(promise, **row):
         ("series", {"rejected": 10, "warned": 100}, {"rejected": 11, "warned": 100}),
         ("series", {"rejected": 10, "warned": 100}, {"rejected": 10, "warned": 99}),
         ("power", {"rejected": 95}, {"rejected": 94}),
-        ("given", {"rejected": 8}, {"rejected": 9}),
-        ("given", {"rejected": 3}, {"rejected": 2}),
+        ("columns", {"rejected": 7}, {"rejected": 8}),
         ("bound", {"rejected": 5}, {"rejected": 6}),
         ("interval", {"rejected": 10, "alarmed": 5}, {"rejected": 11, "alarmed": 5}),
         ("interval", {"rejected": 10, "alarmed": 5}, {"rejected": 10, "alarmed": 6}),
@@ -487,7 +486,7 @@ def test_batches_of_a_promise_are_added_up():
 
 
 @pytest.mark.parametrize(
-    "promise", ["level", "copies", "groups", "series", "power", "given", "bound"]
+    "promise", ["level", "columns", "copies", "groups", "series", "power", "bound"]
 )
 def test_every_promise_can_be_run(promise, monkeypatch):
     few = replace(trust._PROMISES[promise], batches=1, runs=2)

@@ -8,7 +8,6 @@ and its row counts in how many of them the promise was broken.
 - `copies` and `groups`: one column, with every row twice, and with twenty rows a group;
 - `series`: two independent autoregressions, with and without their order;
 - `power`: a correlation of .3;
-- `given`: x and y that are independent given z, tested given z at 5%;
 - `interval`: 95% intervals of the default recipe that miss the truth, and warnings that are not
   needed, within the validated range; `outside` it: intervals that miss the truth without a warning;
 - `bound`: lower bounds above the truth, by quick critics and by critics that memorised their
@@ -46,7 +45,7 @@ Array = NDArray[np.float64]
 
 _LEVEL = 0.05
 _RANGE = (0.021, 0.079)  # false alarms of 500 runs at 5% are outside once in 300 times
-_RANGES = {"level": (0.035, 0.065), "given": (0.03, 0.08)}
+_RANGES = {"level": (0.035, 0.065)}
 _GROUP_SIZE = 20  # rows
 _AUTOREGRESSION = 0.95
 _SEVERAL = 3  # columns a side
@@ -98,12 +97,6 @@ _OUTSIDE = (
     ("multinormal-dense-50-50-0.5", 1_000),
     ("mixture-10d-5nats-a-component", 2_000),
 )
-_GIVEN: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {  # of z and noise
-    "chain": lambda z, e, f: (z + e, z + f),
-    "tight": lambda z, e, f: (z + 0.3 * e, z + 0.3 * f),
-    "bent": lambda z, e, f: (np.sin(2 * z) + 0.5 * e, z**2 + 0.5 * f),
-    "spread": lambda z, e, f: (z * e, np.exp(z / 2) * f),
-}
 
 
 def _cells(seeds: Sequence[int]) -> list[Cell]:
@@ -213,16 +206,6 @@ def _power(cell: Cell) -> Row:
         return x, 0.3 * x + math.sqrt(1 - 0.3**2) * y
 
     return _test(cell, draw)
-
-
-def _given(cell: Cell) -> Row:
-    """Test x and y that are independent given z."""
-    draw, rejected = _GIVEN[cell["case"]], []
-    for rng in _streams(cell):
-        z, e, f = rng.normal(size=(3, cell["n"]))
-        test = independence_test(*draw(z, e, f), given=z, seed=_seed(rng))
-        rejected.append(test.p_value <= _LEVEL)
-    return {"runs": len(rejected), "rejected": sum(rejected)}
 
 
 def _interval(cell: Cell) -> Row:
@@ -364,7 +347,6 @@ _MARGINAL_CASES = [
     *((kind, n) for kind in _LABELLED for n in (50, 500)),
 ]
 _COLUMNS_CASES = [(kind, n) for kind in _MARGINALS for n in (50, 200, 2_000)]
-_GIVEN_CASES = [(kind, n) for kind in _GIVEN for n in (500, 2_000)]
 _PROMISES = {
     "level": _Promise(_level, _false_alarms, _MARGINAL_CASES, 20, 50),
     "columns": _Promise(_columns, _false_alarms, _COLUMNS_CASES, 10, 50),
@@ -372,7 +354,6 @@ _PROMISES = {
     "groups": _Promise(_groups, _false_alarms, _BOTH_SIZES, 10, 50),
     "series": _Promise(_series, _series_verdict, [("autoregression", 2_000)], 10, 50),
     "power": _Promise(_power, _power_verdict, [("normal", 1_000)], 4, 50),
-    "given": _Promise(_given, _false_alarms, _GIVEN_CASES, 8, 25),
     "interval": _Promise(_interval, _interval_verdict, [(f, 5_000) for f in _COVERED], 20, 3),
     "outside": _Promise(_interval, _outside_verdict, _OUTSIDE, 4, 5),
     "bound": _Promise(_bound, _bound_verdict, [(f, 1_000) for f in _FAMILIES], 8, 25),
