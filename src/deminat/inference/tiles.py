@@ -211,7 +211,10 @@ def gather(cells: Sequence[Cell], row_of: Callable[[Cell], Row], most: int) -> P
     count = sum(cell.count for cell in own)
     if count <= most:
         return _joined([_part(cell, row_of(cell)) for cell in own])
-    p_values = np.concatenate([_numbers(row_of(cell), "p_value") for cell in own])
+    p_values, start = np.empty(count), 0
+    for cell in own:
+        p_values[start : start + cell.count] = _numbers(row_of(cell), "p_value")
+        start += cell.count
     p_values.sort()  # NaN last
     limit = np.nan_to_num(p_values[most - 1], nan=np.inf)
     equal = most - int((p_values[:most] < limit).sum())
