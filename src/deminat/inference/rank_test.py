@@ -19,13 +19,16 @@ that depends on n alone. `studies/rank_law.py` simulates it, once for all. Betwe
 table quantiles are interpolated in 1/n. Beyond the last quantile $P(H > h)$ falls as 1/h, as does
 that of a mean of 1/p for any p-values. Ties are broken at random, which keeps the law.
 
-A label has no order, so it has indicators of its values beside its ranks. Their law is not known
-beforehand; there H is compared with that of rows in random order, which is exact as well. So are
-groups of rows.
+A label has no order, so it has indicators of its values beside its ranks. A rare value rests on few
+rows, and the variance of a sum over permutations is then larger; it is known too. The law of H is
+not known beforehand; H is compared with that of rows in random order, which is exact. So are groups
+of rows.
 
 For a table of columns the coefficients of all pairs are one matrix product.
 
 References:
+    Kazi-Aoual et al. (1995), Refined approximations to permutation tests for multivariate
+    inference.
     Wilson (2019), The harmonic mean p-value for combining dependent tests.
     Kallenberg and Ledwina (1999), Data-driven rank tests for independence.
 """
@@ -62,6 +65,8 @@ _CUTS = 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40
 COSINES = _CUTS[-1]
 LEAST_RANKED = 20  # rows: of fewer there is no table
 _MOST_VALUES = 200  # of a label that have indicators
+_LONG_TAILS = 2.0
+_LEAST_COUNT = 10  # rows of a value that has an indicator
 _SMALLEST = 1e-300
 _LEAST_LEFT = 1e-3  # share of the variance that a label of nearly n values leaves
 
@@ -117,6 +122,18 @@ class Blocks:
     starts: Places
     ends: Places
 
+    @property
+    def sizes(self) -> Places:
+        """How many features each block has."""
+        return np.asarray(self.ends - self.starts)
+
+    @property
+    def leverages(self) -> Array:
+        """The sum of squared leverages of the rows in each block: large if few rows matter."""
+        sums = np.pad(np.square(self.features).cumsum(axis=1), ((0, 0), (1, 0)))
+        parts = (sums[:, self.ends] - sums[:, self.starts]) / len(sums)
+        return np.asarray(np.square(parts).sum(axis=0))
+
 
 def number_blocks(column: Array, rng: np.random.Generator) -> Blocks:
     """Return cosines of the ranks of a column (n,), in ever larger blocks."""
@@ -128,7 +145,8 @@ def label_blocks(column: Array, rng: np.random.Generator) -> Blocks:
     """Return cosines of the ranks of a label (n,), and a block of indicators of its values."""
     numbers = number_blocks(column, rng)
     values, counts = np.unique(column, return_counts=True)
-    frequent = values[np.argsort(-counts, kind="stable")][: min(_MOST_VALUES, len(values) - 1)]
+    common = np.argsort(-counts, kind="stable")[: min(_MOST_VALUES, len(values) - 1)]
+    frequent = values[common[: max(1, int((counts[common] >= _LEAST_COUNT).sum()))]]
     indicators = (column[:, None] == frequent).astype(np.float64)
     basis, _ = np.linalg.qr(indicators - indicators.mean(axis=0))
     features = np.hstack([numbers.features, basis * math.sqrt(len(column))])
@@ -138,9 +156,9 @@ def label_blocks(column: Array, rng: np.random.Generator) -> Blocks:
 
 def permuted_harmonics(x: Blocks, y: Blocks, orders: Iterable[Places]) -> Array:
     """Return log H (m,) for each of some orders of the rows of y."""
-    n, sizes = len(x.features), (x.ends - x.starts, y.ends - y.starts)
+    n = len(x.features)
     sums = [_block_sums((x.features.T @ y.features[order]) ** 2 / n, x, y) for order in orders]
-    return _log_harmonic(np.array(sums), _Rectangles.of(*sizes, n))
+    return _log_harmonic(np.array(sums), _Rectangles.of_blocks(x, y))
 
 
 def _block_sums(squares: Array, x: Blocks, y: Blocks) -> Array:
@@ -174,11 +192,41 @@ class _Rectangles:
     @classmethod
     def of(cls, of_x: Places, of_y: Places, n: int) -> "_Rectangles":
         """Return those of some sizes (j,) and (k,), for n rows."""
+        return cls._with(of_x, of_y, n, _turned_variance(of_x, of_y, n))
+
+    @classmethod
+    def of_blocks(cls, x: Blocks, y: Blocks) -> "_Rectangles":
+        """Return those of blocks whose features may rest on few rows, as those of rare labels do.
+
+        Their variance is that of permutations (Kazi-Aoual et al.), not of random rotations. What
+        it has more is taken twice, since the tails of few rows are longer than a gamma's.
+        """
+        n = len(x.features)
+        turned = _turned_variance(x.sizes, y.sizes, n)
+        uneven = np.multiply.outer(*(_unevenness(side) for side in (x, y)))
+        count = np.outer(x.sizes, y.sizes)
+        more = _LONG_TAILS * uneven * (n - 1) / ((n + 1.0) * n * (n - 2) * (n - 3) * count**2)
+        return cls._with(x.sizes, y.sizes, n, np.maximum(turned + more, turned / 2))
+
+    @classmethod
+    def _with(cls, of_x: Places, of_y: Places, n: int, variance: Array) -> "_Rectangles":
+        """Return those with some variances, as shares of squared means."""
         weights = 1 / np.minimum.outer(of_x, of_y) / np.sqrt(np.maximum.outer(of_x, of_y))
-        count, m = np.outer(of_x, of_y).astype(np.float64), n - 1
-        left = np.outer(m - of_x, m - of_y) / ((m - 1) * (m + 2))
-        shapes = count / (2 * np.maximum(left, _LEAST_LEFT))
-        return cls(weights / weights.sum(), shapes, shapes / count * (m / n))
+        rates = 1 / variance / np.outer(of_x, of_y) * ((n - 1) / n)
+        return cls(weights / weights.sum(), 1 / variance, rates)
+
+
+def _turned_variance(of_x: Places, of_y: Places, n: int) -> Array:
+    """Return variances (j, k) under random rotations, as shares of squared means."""
+    m = n - 1
+    left = np.outer(m - of_x, m - of_y) / ((m - 1) * (m + 2))
+    return np.asarray(2 * np.maximum(left, _LEAST_LEFT) / np.outer(of_x, of_y))
+
+
+def _unevenness(side: Blocks) -> Array:
+    """Return how much a few rows matter in each block (k,), relative to features of all rows."""
+    n, sizes = len(side.features), side.sizes
+    return np.asarray(n * (n + 1) * side.leverages - (n - 1) * (sizes**2 + 2 * sizes))
 
 
 def _log_harmonic(sums: Array, rectangles: _Rectangles) -> Array:
