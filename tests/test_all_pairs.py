@@ -331,3 +331,68 @@ def test_the_pairs_of_columns_with_large_values_are_shown():
     beside = table.filter(~pl.col("x").is_in(names[:2]), pl.col("y").is_in(names[:2]))
     few, _ = pairs_to_show(beside)
     assert set(few["x"]) == set(beside["x"].unique(maintain_order=True).head(MOST_SHOWN))
+
+
+# What newcomers' tables are like
+
+
+def of_pairs(columns):
+    """The rows of the pairs x0 y0, x1 y1 and so on."""
+    table = deminat.pairwise(pl.DataFrame(columns)).table
+    return table.filter(pl.col("x").str.slice(1) == pl.col("y").str.slice(1))
+
+
+@pytest.mark.parametrize(("n", "rho"), [(300, 0.4), (1_000, 0.3), (1_500, 0.2), (5_000, 0.1)])
+def test_weak_dependence_is_in_the_interval(n, rho):
+    rng, columns = RNG(3), {}
+    for i in range(20):
+        a, b = rng.normal(size=(2, n))
+        columns |= {f"x{i}": a, f"y{i}": rho * a + np.sqrt(1 - rho**2) * b}
+    found, truth = of_pairs(columns), float(-np.log(1 - rho**2) / 2)
+    assert found["mi"].mean() == pytest.approx(truth, rel=0.2)
+    assert ((found["low"] <= truth) & (truth <= found["high"])).mean() >= 0.9
+
+
+def test_weak_shapes_are_not_missed():
+    rng, columns = RNG(4), {}
+    for i in range(10):
+        a, b = rng.normal(size=(2, 1_000))
+        columns |= {f"x{i}": a, f"y{i}": 0.3 * a**2 + b}  # .071 nats
+    assert 0.03 < of_pairs(columns)["mi"].mean() < 0.075
+
+
+def test_intervals_of_independent_columns_begin_at_0():
+    rng = RNG(5)
+    found = deminat.pairwise(pl.DataFrame(rng.normal(size=(100, 20)))).table
+    weak = found.filter(pl.col("p_value") > 0.05)
+    assert len(weak) > 150
+    assert (weak["low"] == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["counts", "words", "genotypes"])
+def test_rare_values_make_no_small_p_values(kind):
+    rng = RNG(6)
+    draws = {
+        "counts": lambda i: rng.poisson([1, 0.5, 2, 0.2][i % 4], 1_000),
+        "words": lambda _: np.array(list("abcdefgh"))[
+            rng.choice(8, 300, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.03, 0.01, 0.01])
+        ],
+        "genotypes": lambda i: rng.binomial(2, [0.02, 0.1, 0.3, 0.005][i % 4], 500),
+    }
+    found = deminat.pairwise(pl.DataFrame({f"c{i}": draws[kind](i) for i in range(40)})).table
+    p_values = found["p_value"].to_numpy()
+    assert p_values.min() > 1e-7
+    assert (p_values < 1e-3).mean() < 6e-3
+
+
+def test_a_refined_pair_keeps_its_p_value():
+    rng = RNG(7)
+    u = rng.normal(size=300)
+    noise = {f"n{i}": rng.normal(size=300) for i in range(8)}
+    frame = pl.DataFrame({"u": u, "label": np.where(u > 0.5, "a", np.where(u > -0.5, "b", "c"))})
+    frame = frame.with_columns(**noise)
+    plain = deminat.pairwise(frame).table.row(0, named=True)
+    refined = deminat.pairwise(frame, refine=1, preset="quick").table.row(0, named=True)
+    assert (plain["x"], plain["y"]) == (refined["x"], refined["y"]) == ("u", "label")
+    assert (plain["method"], refined["method"]) == ("ranks", "quick")
+    assert refined["p_value"] == plain["p_value"] < 1e-10

@@ -306,7 +306,11 @@ class _Found:
         known = set(self.table["place"].to_list()) if len(better.table) < len(self.table) else set()
         known &= set(better.table["place"].to_list())
         failed = pl.col("place").is_in(list(known)) & (pl.col("error") != "")
-        rows = pl.concat([self.table, better.table.filter(~failed)])
+        # The same test by ranks has no smallest p-value where the recipe permutes rows.
+        tested = self.table.select("place", by_ranks="p_value")
+        of_better = better.table.filter(~failed).join(tested, on="place", how="left")
+        of_better = of_better.with_columns(p_value=pl.coalesce("by_ranks", "p_value"))
+        rows = pl.concat([self.table, of_better.drop("by_ranks")])
         rows = rows.unique("place", keep="last").sort("place")
         return replace(self, table=rows, cautions={**self.cautions, **better.cautions})
 

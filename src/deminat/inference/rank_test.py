@@ -198,15 +198,16 @@ class _Rectangles:
     def of_blocks(cls, x: Blocks, y: Blocks) -> "_Rectangles":
         """Return those of blocks whose features may rest on few rows, as those of rare labels do.
 
-        Their variance is that of permutations (Kazi-Aoual et al.), not of random rotations. What
-        it has more is taken twice, since the tails of few rows are longer than a gamma's.
+        Their variance is at least that of permutations (Kazi-Aoual et al.), not of random
+        rotations. What it has more is taken twice, since the tails of few rows are longer than a
+        gamma's.
         """
         n = len(x.features)
         turned = _turned_variance(x.sizes, y.sizes, n)
         uneven = np.multiply.outer(*(_unevenness(side) for side in (x, y)))
         count = np.outer(x.sizes, y.sizes)
         more = _LONG_TAILS * uneven * (n - 1) / ((n + 1.0) * n * (n - 2) * (n - 3) * count**2)
-        return cls._with(x.sizes, y.sizes, n, np.maximum(turned + more, turned / 2))
+        return cls._with(x.sizes, y.sizes, n, turned + more)
 
     @classmethod
     def _with(cls, of_x: Places, of_y: Places, n: int, variance: Array) -> "_Rectangles":
@@ -224,9 +225,10 @@ def _turned_variance(of_x: Places, of_y: Places, n: int) -> Array:
 
 
 def _unevenness(side: Blocks) -> Array:
-    """Return how much a few rows matter in each block (k,), relative to features of all rows."""
+    """Return how much a few rows matter in each block (k,), 0 if none does."""
     n, sizes = len(side.features), side.sizes
-    return np.asarray(n * (n + 1) * side.leverages - (n - 1) * (sizes**2 + 2 * sizes))
+    uneven = n * (n + 1) * side.leverages - (n - 1) * (sizes**2 + 2 * sizes)
+    return np.asarray(np.maximum(0, uneven))
 
 
 def _log_harmonic(sums: Array, rectangles: _Rectangles) -> Array:

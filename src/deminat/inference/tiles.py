@@ -43,9 +43,9 @@ Places = NDArray[np.int64]
 
 _SIDE = 64  # columns of a side of a tile
 _TRIAL = 12  # columns of which all pairs are timed
-_TAG = "ranks 3"  # changes with the engine: rows of another one are not used
+_TAG = "ranks 4"  # changes with the engine: rows of another one are not used
 # What a row has of each pair, and in which form: single precision has more digits than estimates.
-_DTYPES = {"p_value": "<f8", "mi": "<f4", "error": "<f4", "n": "<u4"}
+_DTYPES = {"p_value": "<f8", "mi": "<f4", "error": "<f4", "smooth": "<f4", "n": "<u4"}
 _AT_ONCE = 1 << 22  # p-values
 
 
@@ -171,12 +171,11 @@ def run_tile(cell: Cell) -> list[Row]:
     """Return the row of a tile."""
     own = cast(TileCell, cell)
     found = tile(own.xs, own.ys, own.pairs(), own["seed"])
-    numbers = (found.p_value, found.mi, found.error, found.n)
-    texts = (
-        base64.b64encode(column.astype(dtype).tobytes()).decode()
-        for column, dtype in zip(numbers, _DTYPES.values(), strict=True)
-    )
-    return [{**cell, **dict(zip(_DTYPES, texts, strict=True))}]
+    texts = {
+        name: base64.b64encode(getattr(found, name).astype(dtype).tobytes()).decode()
+        for name, dtype in _DTYPES.items()
+    }
+    return [{**cell, **texts}]
 
 
 @dataclass(frozen=True)
@@ -243,8 +242,9 @@ def _least_adjusted(ordered: Array, first: int, tested: int) -> float:
 def _part(cell: "TileCell", row: Row) -> PairColumns:
     x_start, y_start = map(int, cell["tile"].split())
     places = cell.pairs() + np.array([x_start, y_start])
-    p_value, mi, error, n = (_numbers(row, name) for name in _DTYPES)
-    return PairColumns(places[:, 0], places[:, 1], Found(p_value, mi, error, n.astype(np.int64)))
+    p_value, mi, error, smooth, n = (_numbers(row, name) for name in _DTYPES)
+    found = Found(p_value, mi, error, smooth, n.astype(np.int64))
+    return PairColumns(places[:, 0], places[:, 1], found)
 
 
 def _numbers(row: Row, name: str) -> Array:
