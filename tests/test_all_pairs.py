@@ -222,11 +222,13 @@ def test_the_strongest_pairs_are_refined():
 
 def test_missing_values_are_refused_by_name_or_omitted():
     frame = table().with_columns(gap=pl.when(pl.col("a") > 0).then(pl.col("c")))
-    refused = deminat.pairwise(frame).table.filter(pl.col("error") != "")
+    refused = deminat.pairwise(frame, nan="raise").table.filter(pl.col("error") != "")
     assert set(refused["y"]) == {"gap"}
     assert "column gap has 2" in refused["error"][0]
     assert "nan='omit' (--nan omit)" in refused["error"][0]
-    omitted = deminat.pairwise(frame, nan="omit").table
+    found = deminat.pairwise(frame)
+    omitted = found.table
+    assert "missing values in 1 columns, most of them in gap: " in str(found.warnings[0])
     assert (omitted["error"] == "").all()
     assert omitted.filter(pl.col("x") == "c", pl.col("y") == "gap")["mi"][0] > 1
 

@@ -77,7 +77,7 @@ def estimate(
         method: `"demi"`, `"jsd"`, `"ccmi"`, `"smile"`, `"mine"`, `"nwj"`, `"infonce"`, `"gm"`,
             `"ksg"`, `"gaussian"` or `"copula"`; an objective such as `DEMI(alpha=0.25)`; or a
             whole estimator such as `KSG(k=5)` or `Estimator(critic=MLPCritic)`.
-        preset: `"auto"`, the best recipe known; `"quick"`, a part of it in a tenth of the time; or
+        preset: `"auto"`, the best recipe known; `"quick"`, a part of it in half of the time; or
             `"paper"`, the paper's own.
         folds: Number of folds.
         seed: One seed gives one answer. A whole estimator keeps its own.

@@ -44,7 +44,7 @@ from .data.column_pairs import ColumnPairs, Variables, check_names, listed_label
 from .data.labels import Discrete, check_discrete
 from .data.sample import NanPolicy, RowOptions
 from .data.subsample import subsample
-from .errors import DataError
+from .errors import DataError, printable
 from .estimators.registry import Preset
 from .inference.tiles import (
     Loaded,
@@ -166,7 +166,7 @@ def pairwise(
     preset: Preset = "auto",
     folds: int | None = None,
     seed: int = 0,
-    nan: NanPolicy = "raise",
+    nan: NanPolicy = "omit",
     groups: Any = None,
     order: Any = None,
     discrete: Discrete = None,
@@ -195,7 +195,7 @@ def pairwise(
         folds: As of `estimate`, for the recipe. The default is 5 below 2,000 rows, where critics
             need most of them for training, and 2 from there on.
         seed: One seed gives one answer.
-        nan: `"raise"` an error on missing values, or `"omit"` the rows of a pair that hold one.
+        nan: `"omit"` the rows of a pair that hold a missing value, or `"raise"` an error.
         groups: As of `estimate`, or the name of a column, which is then in no pair unless named.
         order: As of `estimate`, or the name of a column, likewise.
         discrete: Which columns of numbers are labels: `True` for all, `False` for none, or their
@@ -400,6 +400,7 @@ class _Sweeps:
         names = single.names
         loaded = load_columns(frame.table, names, rows.discrete, rows.nan == "omit")
         usable = single.without(loaded.refused)
+        cautions = {c.code: c for c in _missing(loaded)}
         self._announce(loaded, len(usable), rows.seed)
         cells = tiles(loaded.columns, usable, rows.seed)
         complete_sweep(
@@ -412,10 +413,11 @@ class _Sweeps:
         )
         refused = _refused(single.having(loaded.refused), loaded, pairs)
         if not cells:
-            return _Found(refused, {})
+            return _Found(refused, cautions)
         found = gather(cells, lambda cell: self.rows.rows([cell])[0], most)
         table = pl.concat([_fast_frame(found, usable, pairs, loaded), refused]).sort("place")
-        cautions = {_LABELS.code: _LABELS} if _LABELS.code in table["warnings"] else {}
+        if _LABELS.code in table["warnings"]:
+            cautions[_LABELS.code] = _LABELS
         return _Found(table, cautions, found.beyond, found.least_beyond)
 
     def _announce(self, loaded: Loaded, pairs: int, seed: int) -> None:
@@ -430,6 +432,21 @@ class _Sweeps:
         rows = len(columns[0].values)
         some = "1 pair" if pairs == 1 else f"{pairs:,} pairs"
         self.say(f"{some} of {len(columns):,} columns, {rows:,} rows: about {time}")
+
+
+def _missing(loaded: Loaded) -> Iterator[Caution]:
+    """Warn of missing values, once for all pairs."""
+    counts = {c.name: int(np.isnan(c.values).sum()) for c in loaded.columns.values()}
+    having = {name: count for name, count in counts.items() if count}
+    if having:
+        name = max(having, key=lambda n: having[n])
+        rows = len(loaded.columns[name].values)
+        yield Caution(
+            "missing",
+            f"missing values in {len(having):,} columns, most of them in {printable(name)}: "
+            f"{having[name]:,} of {rows:,} rows",
+            "Each pair uses the rows that have both values",
+        )
 
 
 def _fast_frame(

@@ -61,7 +61,7 @@ def matrix(
         int | None, Option(min=2, help="Number of folds (default 5 below 2,000 rows, else 2).")
     ] = None,
     seed: opt.Seed = 0,
-    nan: opt.Missing = opt.Nan.RAISE,
+    nan: opt.Missing = opt.Nan.OMIT,
     max_rows: Annotated[
         int | None,
         Option(

@@ -134,7 +134,7 @@ Recipe = Annotated[
     Option(
         metavar=f"[{'|'.join(PRESETS)}]",
         callback=one_of(PRESETS),
-        help="Recipe of trained methods: auto is the most accurate, quick takes about a tenth of "
+        help="Recipe of trained methods: auto is the most accurate, quick takes about half of "
         "the time, paper is the paper's.",
     ),
 ]

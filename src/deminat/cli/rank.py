@@ -105,7 +105,8 @@ def rank(
     ]
     print_table(shown)
     if len(rows) > _SHOWN:
-        say(f"the first {_SHOWN} of {len(rows)} columns; --out FOLDER writes all")
+        where = "--out FOLDER writes all" if out is None else "all are in ranking.csv"
+        say(f"the first {_SHOWN} of {len(rows)} columns; {where}")
 
 
 def _write(found: "Ranking", out: Path) -> None:

@@ -116,7 +116,10 @@ def load_columns(
                 "pair with nan='omit' (--nan omit)"
             )
         elif len(column.values) - missing < LEAST_RANKED:
-            refused[name] = f"column {name} has too few values: {LEAST_RANKED} are needed"
+            refused[name] = (
+                f"column {name} has {len(column.values) - missing} values, and {LEAST_RANKED} rows "
+                "are needed: collect more, or leave the column out"
+            )
         else:
             columns[name] = column
             guessed |= {name} if was_guessed else set()
