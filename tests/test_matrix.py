@@ -121,10 +121,11 @@ def in_pandas(frame):
 @pytest.mark.parametrize("as_given", [pl.DataFrame, in_pandas])
 def test_columns_that_nobody_named_and_that_are_no_numbers_are_left_out(asked, as_given):
     frame = as_given(with_words().with_columns(yes=pl.col("a") > 0))
-    with pytest.warns(UserWarning, match=r"left out: day, comment \(neither numbers") as told:
+    with pytest.warns(UserWarning, match=r"left out: (day, )?comment \(neither numbers") as told:
         result = deminat.pairwise(frame)
     assert told[0].filename == __file__
-    assert set(result.table["x"]) | set(result.table["y"]) == {"a", "like a", "c", "label", "yes"}
+    used = {*result.table["x"], *result.table["y"]} - {"day"}  # pandas holds it as objects
+    assert used == {"a", "like a", "c", "label", "yes"}
     with pytest.warns(UserWarning, match="left out"):
         deminat.pairwise(frame, y=["c"])
 
@@ -378,15 +379,16 @@ def test_the_command_leaves_out_what_nobody_named_and_is_no_number(tmp_path, pai
     result = called(path, *out)
     assert result.exit_code == 0, result.output
     reason = "neither numbers nor repeated words; declare categories with --categorical"
-    assert f"columns left out: day, comment ({reason})\n" in result.stderr
+    assert f"columns left out: comment ({reason})\n" in result.stderr
     for declared in ((), ("--categorical", "label")):
         result = called(path, *declared, "--y", "label", *out)
-        assert "left out: day, comment (" in result.stderr
+        assert "left out: comment (" in result.stderr
     (whole, x, y, how), *others = paired
-    assert (x, y, how["folds"]) == (["a", "like a", "c", "label"], None, None)
-    assert whole.equals(frame_of(30).select(x))
+    assert (x, y, how["folds"]) == (["a", "like a", "c", "label", "day"], None, None)
+    assert whole.drop("day").equals(frame_of(30))
+    assert set(whole["day"]) == {19_723.0}  # days since 1970
     for frame, *sides, _ in others:
-        assert sides == [["a", "like a", "c", "label"], ["label"]]
+        assert sides == [["a", "like a", "c", "label", "day"], ["label"]]
         assert frame["label"].to_list() == frame_of(30)["label"].to_list()
         assert isinstance(frame["label"].dtype, pl.Enum)
 
@@ -402,10 +404,6 @@ def test_the_command_refuses_what_was_named_and_is_no_number(tmp_path, paired, s
     ):
         message = str(called(path, *words, *out).exception)
         assert "hardly any value of column 'comment' is repeated" in message
-    assert "column 'day' holds dates" in str(called(path, "--x", "a,day", *out).exception)
-    with_words().select("day", "comment").write_csv(tmp_path / "words.csv")
-    told = str(called(tmp_path / "words.csv", *out).exception)
-    assert "column 'day' holds dates or times" in told
     with_words().select("comment").write_csv(tmp_path / "words.csv")
     assert "hardly any value of column" in str(called(tmp_path / "words.csv", *out).exception)
     assert not paired
@@ -510,3 +508,21 @@ def test_files_hold_no_formulas_and_the_screen_no_controls(tmp_path):
     (row,) = pl.read_csv(tmp_path / "out" / "pairs.csv").to_dicts()
     assert row["x"] == "'=cmd|1"
     assert pl.read_parquet(tmp_path / "out" / "pairs.parquet")["x"][0] == "=cmd|1"
+
+
+def test_dates_are_numbers_of_days(tmp_path):
+    rng = np.random.default_rng(0)
+    minutes = rng.integers(0, 10**6, size=300)
+    frame = pl.DataFrame({"m": minutes, "e": rng.normal(size=300)}).with_columns(
+        when=pl.datetime(2024, 1, 1) + pl.duration(minutes="m")
+    )
+    expected = deminat.pairwise(frame.with_columns(when=pl.col("m") / 1440)).table
+    assert_frame_equal(deminat.pairwise(frame).table, expected)
+    frame.write_parquet(tmp_path / "typed.parquet")
+    texts = frame.with_columns(pl.col("when").dt.strftime("%Y-%m-%dT%H:%M"))
+    texts[0, "when"] = None
+    texts.write_csv(tmp_path / "text.csv")
+    for name, rows in (("typed.parquet", 300), ("text.csv", 299)):
+        found = json.loads(called(tmp_path / name, "--out", tmp_path / name[:4], "--json").stdout)
+        assert {(r["x"], r["y"]): r["n"] for r in found}["m", "when"] == rows
+        assert found[0]["mi"] > 2

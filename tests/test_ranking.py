@@ -100,8 +100,8 @@ def test_the_command_prints_a_table_and_writes_a_chart(tmp_path):
     assert result.exit_code == 0, result.output
     lines = [line.split() for line in result.stdout.splitlines()]
     assert lines[0] == ["column", "nats", "low", "high", "q", "method"]
-    assert {line[0] for line in lines[1:4]} == {"wave", "line", "kind"}
-    assert "columns left out: when, note" in result.stderr
+    assert {line[0] for line in lines[1:5]} == {"wave", "line", "kind", "when"}
+    assert "columns left out: note" in result.stderr
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"ranking.csv", "ranking.parquet", "ranking.png"}
     told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)

@@ -40,7 +40,14 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from .api import estimate
-from .data.column_pairs import ColumnPairs, Variables, check_names, listed_labels, pairs_of
+from .data.column_pairs import (
+    ColumnPairs,
+    Variables,
+    check_names,
+    listed_labels,
+    pairs_of,
+    with_days,
+)
 from .data.labels import Discrete, check_discrete
 from .data.sample import NanPolicy, RowOptions
 from .data.subsample import subsample
@@ -221,6 +228,7 @@ def pairwise(
     groups, order = (
         table[value].to_native() if isinstance(value, str) else value for value in (groups, order)
     )
+    table = with_days(table, apart)
     used = subsample([table.to_native()], groups, order, max_rows or math.inf, seed)
     frame = Variables(nw.from_native(used.sides[0], eager_only=True), units or {})
     frame.check([*(x or ()), *(y or ())])

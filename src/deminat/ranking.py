@@ -11,7 +11,7 @@ from typing import Any
 
 import narwhals as nw
 
-from .data.column_pairs import usable_columns
+from .data.column_pairs import usable_columns, with_days
 from .data.labels import Discrete
 from .data.sample import NanPolicy
 from .errors import DataError
@@ -24,7 +24,6 @@ from .runtime.progress import AskedProgress
 __all__ = ["Ranking", "rank"]
 
 _COLUMNS = ("mi", "low", "high", "p_value", "q_value", "n", "method", "warnings")
-_MICROSECONDS = 86_400_000_000  # of a day
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def rank(
     if target not in frame.columns:
         raise DataError(f"no column {target!r}; there are {', '.join(frame.columns[:20])}")
     apart = {name for name in (groups, order) if isinstance(name, str)}
-    frame = _with_days(frame, apart)
+    frame = with_days(frame, apart)
     usable = usable_columns(frame)
     if target not in usable:
         raise DataError(f"the target {target!r} holds neither numbers nor labels")
@@ -148,17 +147,3 @@ def rank(
         raise DataError(f"no column can be ranked; the first: {next(iter(left_out.values()))}")
     known = table.filter(nw.col("error") == "").select("column", *_COLUMNS)
     return Ranking(target, known.to_native(), left_out, found.warnings)
-
-
-def _with_days(frame: nw.DataFrame[Any], apart: set[str]) -> nw.DataFrame[Any]:
-    """Return a table whose dates are numbers of days."""
-    dates = [
-        name
-        for name, dtype in frame.schema.items()
-        if name not in apart and dtype in (nw.Date, nw.Datetime)
-    ]
-    days = [
-        (nw.col(name).cast(nw.Datetime("us")).dt.timestamp("us") / _MICROSECONDS).alias(name)
-        for name in dates
-    ]
-    return frame.with_columns(*days) if days else frame

@@ -1,6 +1,7 @@
 """Which columns of a table may be paired, and which pairs there are."""
 
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataError
+from ..errors import DataError, printable
 from .arrays import as_rows
 from .files.columns import format_names
 from .labels import Discrete
@@ -19,14 +20,27 @@ from .labels import Discrete
 __all__ = [
     "ColumnPairs",
     "Variables",
+    "as_table",
     "check_names",
     "listed_labels",
     "pairs_of",
     "usable_columns",
     "usable_or_warned",
+    "with_days",
 ]
 
 Places = NDArray[np.int64]
+
+_MICROSECONDS = 86_400_000_000  # of a day
+
+
+def as_table(data: Any) -> nw.DataFrame[Any]:
+    """Return a frame of any kind, whose columns have different names."""
+    names = [str(name) for name in getattr(data, "columns", ())]
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
+    if repeated is not None:
+        raise DataError(f"two columns are called {printable(repeated)}: rename or drop one")
+    return nw.from_native(data, eager_only=True)
 
 
 def check_names(known: Sequence[str], names: Iterable[str]) -> None:
@@ -185,3 +199,17 @@ def pairs_of(x: Sequence[str], y: Sequence[str] | None) -> ColumnPairs:
     if not len(pairs):
         raise DataError("there is no pair of different columns: name at least two")
     return pairs
+
+
+def with_days(frame: nw.DataFrame[Any], apart: Collection[str]) -> nw.DataFrame[Any]:
+    """Return a table whose dates are numbers of days."""
+    dates = [
+        name
+        for name, dtype in frame.schema.items()
+        if name not in apart and dtype in (nw.Date, nw.Datetime)
+    ]
+    days = [
+        (nw.col(name).cast(nw.Datetime("us")).dt.timestamp("us") / _MICROSECONDS).alias(name)
+        for name in dates
+    ]
+    return frame.with_columns(*days) if days else frame

@@ -50,7 +50,8 @@ def pairs_to_show(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     )
     if len(xs) + len(ys) > len(every):  # some columns are on both sides
         xs = ys = every
-    chosen = pl.col("x").is_in(xs.head(MOST_SHOWN)) & pl.col("y").is_in(ys.head(MOST_SHOWN))
+    first, second = (names.head(MOST_SHOWN).to_list() for names in (xs, ys))
+    chosen = pl.col("x").is_in(first) & pl.col("y").is_in(second)
     return table.filter(chosen), every.to_list()
 
 

@@ -12,7 +12,7 @@ import csv
 import difflib
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -56,6 +56,8 @@ HEAD = 1000  # rows that decide whether a column holds words
 _WILDCARDS = "*?["
 _SHOWN = 12  # names in a message
 _COMPARED = 1000  # names that a misspelt one is compared with
+_DATE = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?$"
+_MICROSECONDS = 86_400_000_000  # of a day
 _CHECKED = 1_000_000  # distinct values after which no more rows are read
 
 
@@ -226,28 +228,31 @@ def pairable_columns(
         apart: Columns that are in x only if named there.
 
     Returns:
-        A frame, the names of x, those of y, and those that were skipped as unreadable.
+        A frame, the names of x, those of y, and those that were skipped as unreadable. Dates are
+        numbers of days.
     """
     excluded = {resolve(table, name) for name in apart}
     candidates = [name for name in table.names if name not in excluded]
     xs = candidates if x is None else find_columns(table, x)
     ys = None if y is None else find_columns(table, y)
     chosen = list(dict.fromkeys([*xs, *(ys or [])]))
-    labels = find_labels(table, chosen, categorical)
-    unique = _unique_columns(Columns(table, chosen, labels))
-    declared = (resolve(table, name) for name in categorical)
+    declared = {resolve(table, name) for name in categorical}
+    days = _days(table, [name for name in chosen if name not in declared])
+    plain = [name for name in chosen if name not in days]
+    labels = find_labels(table, plain, categorical)
+    unique = _unique_columns(Columns(table, plain, labels))
     named = set(chosen) if x is not None else {*(ys or []), *declared}
     xs = [name for name in xs if name in named or name not in unique]
     for name, error in unique.items():
         if name in named or not xs:
             raise error
     try:
-        frame = _frame(table, [*xs, *(ys or [])], labels)
+        frame = _with_days(table, [*xs, *(ys or [])], labels, days)
     except DataError:
-        xs = _readable(table, xs, labels) if x is None and _is_sound(table) else []
+        xs = _readable(table, xs, labels, days) if x is None and _is_sound(table) else []
         if not xs:
             raise
-        frame = _frame(table, [*xs, *(ys or [])], labels)
+        frame = _with_days(table, [*xs, *(ys or [])], labels, days)
     used = set(frame.columns)
     skipped = [name for name in candidates if name not in used] if x is None else []
     return frame, xs, ys, skipped
@@ -394,6 +399,53 @@ def _frame(table: Table, names: Sequence[str], labels: Collection[str]) -> pl.Da
     return pl.DataFrame(side, schema=distinct) if isinstance(side, np.ndarray) else side
 
 
+def _with_days(
+    table: Table, names: Sequence[str], labels: Collection[str], days: Mapping[str, pl.Series]
+) -> pl.DataFrame:
+    """Return columns as a frame, each once; those that are dates as days."""
+    distinct = list(dict.fromkeys(names))
+    others = [name for name in distinct if name not in days]
+    frame = _frame(table, others, labels) if others else pl.DataFrame()
+    return pl.DataFrame({n: days[n] if n in days else frame[n] for n in distinct})
+
+
+def _days(table: Table, names: Sequence[str]) -> dict[str, pl.Series]:
+    """Return the columns that hold dates, as numbers of days."""
+    typed = set(getattr(table, "date_columns", ()))
+    head = np.arange(min(HEAD, table.rows))
+    found = {}
+    for name in [n for n in names if n in typed or n in table.text_columns]:
+        try:
+            first = table.pick([name], {name}, head)
+            days = _as_days(pl.DataFrame(first).to_series())
+            if days is not None and table.rows > len(head):
+                days = _as_days(pl.DataFrame(table.pick([name], {name})).to_series())
+        except DataError:  # it cannot be read at all, which is told later
+            continue
+        if days is not None:
+            found[name] = days
+    return found
+
+
+def _as_days(column: pl.Series) -> pl.Series | None:
+    """Return dates as days, NaN where missing; None if a value is no date."""
+    text = column.cast(pl.String)
+    if text.null_count() == len(text) or not text.str.contains(_DATE).fill_null(True).all():
+        return None
+    times = text.str.replace("T", " ").str.replace(r"Z$", "")
+    whole = pl.when(times.str.len_chars() == len("2024-05-31")).then(times + " 00:00")
+    padded = pl.select(whole.otherwise(times)).to_series()
+    formats = "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"
+    parsed = pl.select(
+        pl.coalesce(
+            pl.lit(padded).str.to_datetime(f, strict=False, time_unit="us") for f in formats
+        )
+    ).to_series()
+    if parsed.null_count() > text.null_count():
+        return None
+    return floats(parsed.dt.timestamp("us") / _MICROSECONDS)
+
+
 def _is_sound(table: Table) -> bool:
     """Return whether a table can be read at all: as categories, any column can."""
     try:
@@ -403,14 +455,18 @@ def _is_sound(table: Table) -> bool:
     return True
 
 
-def _readable(table: Table, names: list[str], labels: Collection[str]) -> list[str]:
+def _readable(
+    table: Table, names: list[str], labels: Collection[str], known: Collection[str]
+) -> list[str]:
     """Return the readable columns by bisection: few reads if few columns are unreadable."""
     try:
-        table.pick(names, labels)
+        others = [name for name in names if name not in known]
+        if others:
+            table.pick(others, labels)
     except DataError:
         half = len(names) // 2
         parts = (names[:half], names[half:]) if half else ()
-        return [name for part in parts for name in _readable(table, part, labels)]
+        return [name for part in parts for name in _readable(table, part, labels, known)]
     return names
 
 

@@ -54,6 +54,11 @@ class ParquetTable:
         """The columns that hold text."""
         return [name for name, dtype in self.schema.items() if dtype in (pl.String, *_LABELS)]
 
+    @property
+    def date_columns(self) -> list[str]:
+        """The columns that hold dates, with or without times."""
+        return [name for name, dtype in self.schema.items() if dtype in (pl.Date, pl.Datetime)]
+
     def word_columns(self, names: list[str]) -> set[str]:
         """Return the columns of text of which not all first values are numbers."""
         texts = [name for name in names if self.schema[name] == pl.String]
