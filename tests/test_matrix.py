@@ -526,3 +526,10 @@ def test_dates_are_numbers_of_days(tmp_path):
         found = json.loads(called(tmp_path / name, "--out", tmp_path / name[:4], "--json").stdout)
         assert {(r["x"], r["y"]): r["n"] for r in found}["m", "when"] == rows
         assert found[0]["mi"] > 2
+
+
+def test_two_columns_of_one_name_are_told():
+    frame = pd.DataFrame(np.ones((30, 2)), columns=["a", "a"])
+    for ask in (deminat.pairwise, lambda data: deminat.rank(data, "a")):
+        with pytest.raises(DataError, match="two columns are called a: rename or drop one"):
+            ask(frame)

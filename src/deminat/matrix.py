@@ -43,6 +43,7 @@ from .api import estimate
 from .data.column_pairs import (
     ColumnPairs,
     Variables,
+    as_table,
     check_names,
     listed_labels,
     pairs_of,
@@ -222,7 +223,7 @@ def pairwise(
     if most < 1:
         raise ValueError(f"most must be at least 1, got {most!r}")
     check_discrete(discrete)
-    table = nw.from_native(data, eager_only=True)
+    table = as_table(data)
     apart = [name for name in (groups, order) if isinstance(name, str)]
     check_names(table.columns, [*apart, *listed_labels(discrete)])
     groups, order = (

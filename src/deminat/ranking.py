@@ -11,7 +11,7 @@ from typing import Any
 
 import narwhals as nw
 
-from .data.column_pairs import usable_columns, with_days
+from .data.column_pairs import as_table, usable_columns, with_days
 from .data.labels import Discrete
 from .data.sample import NanPolicy
 from .errors import DataError
@@ -108,7 +108,7 @@ def rank(
         >>> found.table["column"][0]
         'x'
     """
-    frame = nw.from_native(data, eager_only=True)
+    frame = as_table(data)
     if target not in frame.columns:
         raise DataError(f"no column {target!r}; there are {', '.join(frame.columns[:20])}")
     apart = {name for name in (groups, order) if isinstance(name, str)}
