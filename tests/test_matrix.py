@@ -533,3 +533,16 @@ def test_two_columns_of_one_name_are_told():
     for ask in (deminat.pairwise, lambda data: deminat.rank(data, "a")):
         with pytest.raises(DataError, match="two columns are called a: rename or drop one"):
             ask(frame)
+
+
+def test_a_pair_that_the_recipe_refuses_keeps_its_row(monkeypatch):
+    def refuse(*_, **__):
+        raise DataError("too few")
+
+    frame = frame_of(60).select("a", "like a")
+    plain = deminat.pairwise(frame).table
+    monkeypatch.setattr("deminat.matrix.estimate", refuse)
+    assert deminat.pairwise(frame, refine=1).table.equals(plain)
+    units = {"both": ["a", "like a"]}
+    (row,) = deminat.pairwise(frame_of(60), ["both"], ["c"], units=units).table.to_dicts()
+    assert row["error"] == "too few"

@@ -52,11 +52,19 @@ from .data.column_pairs import (
 from .data.labels import Discrete, check_discrete
 from .data.sample import NanPolicy, RowOptions
 from .data.subsample import subsample
-from .errors import DataError, printable
+from .errors import DataError
 from .estimators.registry import Preset
+from .inference.pair_table import (
+    LABELS,
+    PairTable,
+    empty_row,
+    fast_table,
+    missing_warnings,
+    refused_table,
+    table_of,
+)
 from .inference.tiles import (
     Loaded,
-    PairColumns,
     fingerprint,
     gather,
     load_columns,
@@ -70,7 +78,7 @@ from .runtime.progress import AskedProgress, Progress, shown
 from .runtime.rowstore import Cell, Row, SqliteStore
 from .runtime.sweep import Sweep, complete_sweep, run_sweep
 
-__all__ = ["MOST_PAIRS", "PairwiseResult", "Refine", "as_kind", "pairwise"]
+__all__ = ["MOST_PAIRS", "PairwiseResult", "Refine", "pairwise"]
 
 Refine: TypeAlias = int | Literal["all"]
 
@@ -78,20 +86,6 @@ Array = NDArray[np.float64]
 
 MOST_PAIRS = 5_000_000  # in a table
 
-_MEASURES = ("mi", "standard_error", "low", "high", "p_value", "lower_bound")
-_TABLE = ("x", "y", *_MEASURES, "n", "method", "warnings", "error")
-_SCHEMA: dict[Any, Any] = {
-    **dict.fromkeys(_TABLE, pl.String),
-    **dict.fromkeys(_MEASURES, pl.Float64),
-    "n": pl.Int64,
-    "place": pl.Int64,
-}
-_FAST = "ranks"  # the name of the fast tier in tables
-_LABELS = Caution(
-    "labels",
-    "columns of few values are read as labels: their codes may be in any order",
-    "Pass discrete=False (--discrete none) if they are measurements",
-)
 _MANY_ROWS = 2_000  # half of so many suffice for training
 _FEW_PAIRS = 5_000  # that are done here
 _MINUTES = 120  # seconds from which time is told in minutes
@@ -248,7 +242,8 @@ def pairwise(
             chosen = [*pairs.having(frame.units), *found.strongest(refine)]
             if chosen:
                 found = found.replaced(sweeps.by_recipe(frame, chosen, recipe, pairs))
-    return found.result(used.warnings, table.implementation)
+    cautions = *used.warnings, *found.warnings()
+    return PairwiseResult(_as_kind(found.adjusted(), table.implementation), cautions)
 
 
 def _opened(store: Path | None, pairs: int) -> AbstractContextManager[SqliteStore]:
@@ -288,80 +283,12 @@ class _Recipe:
         return named or not (self.rows.order is None or self.rows.order is False)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Pairs in columns, and what others have to say.
-
-    Args:
-        table: A row for each pair, with its `place` in the order of all.
-        cautions: The first warning of each code.
-        beyond: Other pairs, with larger p-values.
-        least_beyond: The smallest adjusted p-value of those.
-    """
-
-    table: pl.DataFrame
-    cautions: dict[str, Caution]
-    beyond: int = 0
-    least_beyond: float = 1.0
-
-    def strongest(self, refine: Refine) -> list[tuple[str, str]]:
-        """Return the pairs with the smallest p-values; of equal ones, the largest MI."""
-        known = self.table.filter(pl.col("p_value").is_not_null())
-        ordered = known.sort("p_value", "mi", descending=[False, True], maintain_order=True)
-        return list(ordered.head(cast(int, refine)).select("x", "y").iter_rows())
-
-    def replaced(self, better: "_Found") -> "_Found":
-        """Return the rows with some replaced, unless their pair could not be estimated."""
-        known = set(self.table["place"].to_list()) if len(better.table) < len(self.table) else set()
-        known &= set(better.table["place"].to_list())
-        failed = pl.col("place").is_in(list(known)) & (pl.col("error") != "")
-        # The same test by ranks has no smallest p-value where the recipe permutes rows.
-        tested = self.table.select("place", by_ranks="p_value")
-        of_better = better.table.filter(~failed).join(tested, on="place", how="left")
-        of_better = of_better.with_columns(p_value=pl.coalesce("by_ranks", "p_value"))
-        rows = pl.concat([self.table, of_better.drop("by_ranks")])
-        rows = rows.unique("place", keep="last").sort("place")
-        return replace(self, table=rows, cautions={**self.cautions, **better.cautions})
-
-    def result(self, warnings: Sequence[Caution], kind: nw.Implementation) -> PairwiseResult:
-        """Return the table with adjusted p-values, in a frame of some kind."""
-        table = self.table.drop("place")
-        p_values = table["p_value"].fill_null(np.nan).to_numpy()
-        q_values = _adjusted(p_values, self.beyond, self.least_beyond)
-        adjusted = pl.Series("q_value", q_values).fill_nan(None)
-        table = table.insert_column(table.columns.index("p_value") + 1, adjusted)
-        table = table.sort("mi", descending=True, nulls_last=True, maintain_order=True)
-        cautions = *warnings, *self.cautions.values(), *self._left_out()
-        return PairwiseResult(as_kind(table, kind), cautions)
-
-    def _left_out(self) -> Iterator[Caution]:
-        if self.beyond:
-            count, limit = len(self.table), cast(float, self.table["p_value"].max())
-            yield Caution(
-                "strongest",
-                f"the table has the {count:,} pairs with the smallest p-values, up to {limit:.2g}; "
-                f"{self.beyond:,} others are not in it, and adjusted p-values count them",
-                "Pass a larger most= (--most) if there is memory for more",
-            )
-
-
-def as_kind(table: pl.DataFrame, kind: nw.Implementation) -> Any:
+def _as_kind(table: pl.DataFrame, kind: nw.Implementation) -> Any:
     """Return a table as a frame of polars, pandas or another kind."""
     if kind is nw.Implementation.POLARS:
         return table
     columns = {column.name: column.to_numpy() for column in table}
     return nw.from_dict(columns, backend=cast(Any, kind)).to_native()
-
-
-def _adjusted(p_values: Array, beyond: int, least_beyond: float) -> Array:
-    """Return adjusted p-values; NaN of an untested pair."""
-    tested = np.flatnonzero(~np.isnan(p_values))
-    order = tested[np.argsort(p_values[tested], kind="stable")]
-    count, adjusted = len(order) + beyond, np.full(len(p_values), np.nan)
-    ratios = p_values[order] / np.arange(1, len(order) + 1) * count
-    least = np.minimum.accumulate(np.append(ratios, least_beyond)[::-1])[::-1]
-    adjusted[order] = least[:-1]
-    return adjusted
 
 
 @dataclass(frozen=True)
@@ -388,7 +315,7 @@ class _Sweeps:
         some: Sequence[tuple[str, str]],
         recipe: _Recipe,
         pairs: ColumnPairs,
-    ) -> _Found:
+    ) -> PairTable:
         """Return some of the pairs by the recipe."""
         if self.say is not None:
             self.say(
@@ -401,15 +328,17 @@ class _Sweeps:
         cautions: dict[str, Caution] = {}
         for caution in (caution for row in rows for caution in row.get("cautions", ())):
             cautions.setdefault(caution["code"], Caution(**caution))
-        return _Found(_framed(rows, pairs), cautions)
+        return PairTable(table_of(rows, pairs), cautions)
 
-    def by_ranks(self, frame: Variables, pairs: ColumnPairs, recipe: _Recipe, most: int) -> _Found:
+    def by_ranks(
+        self, frame: Variables, pairs: ColumnPairs, recipe: _Recipe, most: int
+    ) -> PairTable:
         """Return all pairs of single columns by the fast tier."""
         single, rows = pairs.without(frame.units), recipe.rows
         names = single.names
         loaded = load_columns(frame.table, names, rows.discrete, rows.nan == "omit")
         usable = single.without(loaded.refused)
-        cautions = {c.code: c for c in _missing(loaded)}
+        cautions = {c.code: c for c in missing_warnings(loaded)}
         self._announce(loaded, len(usable), rows.seed)
         cells = tiles(loaded.columns, usable, rows.seed)
         complete_sweep(
@@ -420,14 +349,14 @@ class _Sweeps:
             cluster=self.cluster,
             progress=self.progress,
         )
-        refused = _refused(single.having(loaded.refused), loaded, pairs)
+        refused = refused_table(single.having(loaded.refused), loaded, pairs)
         if not cells:
-            return _Found(refused, cautions)
+            return PairTable(refused, cautions)
         found = gather(cells, lambda cell: self.rows.rows([cell])[0], most)
-        table = pl.concat([_fast_frame(found, usable, pairs, loaded), refused]).sort("place")
-        if _LABELS.code in table["warnings"]:
-            cautions[_LABELS.code] = _LABELS
-        return _Found(table, cautions, found.beyond, found.least_beyond)
+        table = pl.concat([fast_table(found, usable, pairs, loaded), refused]).sort("place")
+        if LABELS.code in table["warnings"]:
+            cautions[LABELS.code] = LABELS
+        return PairTable(table, cautions, found.beyond, found.least_beyond)
 
     def _announce(self, loaded: Loaded, pairs: int, seed: int) -> None:
         """Tell the number of pairs and the time expected."""
@@ -441,89 +370,6 @@ class _Sweeps:
         rows = len(columns[0].values)
         some = "1 pair" if pairs == 1 else f"{pairs:,} pairs"
         self.say(f"{some} of {len(columns):,} columns, {rows:,} rows: about {time}")
-
-
-def _missing(loaded: Loaded) -> Iterator[Caution]:
-    """Warn of missing values, once for all pairs."""
-    counts = {c.name: int(np.isnan(c.values).sum()) for c in loaded.columns.values()}
-    having = {name: count for name, count in counts.items() if count}
-    if having:
-        name = max(having, key=lambda n: having[n])
-        rows = len(loaded.columns[name].values)
-        yield Caution(
-            "missing",
-            f"missing values in {len(having):,} columns, most of them in {printable(name)}: "
-            f"{having[name]:,} of {rows:,} rows",
-            "Each pair uses the rows that have both values",
-        )
-
-
-def _fast_frame(
-    found: PairColumns, usable: ColumnPairs, pairs: ColumnPairs, loaded: Loaded
-) -> pl.DataFrame:
-    """Return the table of the fast tier."""
-    numbers, measured = found.found, ~np.isnan(found.found.mi)
-    low, high = numbers.interval()
-    texts = {"n": pl.Series(numbers.n)}
-    for side, names, places in (("x", usable.x, found.x), ("y", usable.y, found.y)):
-        labels = np.array([name in loaded.read_as_labels for name in names])
-        texts[side] = pl.Series(names, dtype=pl.String).gather(places)
-        texts[f"{side} is label"] = pl.Series(labels[places])
-    values = {
-        "mi": numbers.mi,
-        "standard_error": numbers.error,
-        "low": low,
-        "high": high,
-        "p_value": numbers.p_value,
-    }
-    columns = {name: pl.Series(column).fill_nan(None) for name, column in values.items()}
-    warned = measured & (texts["x is label"] | texts["y is label"]).to_numpy()
-    at = [_positions(side, whole) for side, whole in ((usable.x, pairs.x), (usable.y, pairs.y))]
-    rows = pl.DataFrame(
-        {
-            **{side: texts[side] for side in ("x", "y", "n")},
-            **columns,
-            "place": at[0][found.x] * len(pairs.y) + at[1][found.y],
-            "measured": measured,
-            "warned": warned,
-        }
-    )
-    few = pl.format("{} rows have both values: too few", "n")
-    rows = rows.with_columns(
-        lower_bound=pl.lit(None, pl.Float64),
-        method=pl.lit(_FAST),
-        warnings=pl.when("warned").then(pl.lit(_LABELS.code)).otherwise(pl.lit("")),
-        error=pl.when("measured").then(pl.lit("")).otherwise(few),
-    )
-    return rows.select(*_SCHEMA).cast(_SCHEMA)
-
-
-def _positions(names: Sequence[str], whole: Sequence[str]) -> NDArray[np.int64]:
-    place = {name: i for i, name in enumerate(whole)}
-    return np.array([place[name] for name in names], dtype=np.int64)
-
-
-def _refused(some: Sequence[tuple[str, str]], loaded: Loaded, pairs: ColumnPairs) -> pl.DataFrame:
-    """Return rows that say why a column cannot be used."""
-    reasons = (next(loaded.refused[name] for name in p if name in loaded.refused) for p in some)
-    rows = [{**_empty(pair), "error": why} for pair, why in zip(some, reasons, strict=True)]
-    return _framed(rows, pairs)
-
-
-def _framed(rows: Sequence[Row], pairs: ColumnPairs) -> pl.DataFrame:
-    """Return rows as a table, with their places in the order of all pairs."""
-    places = pairs.places((row["x"], row["y"]) for row in rows)
-    values = [
-        {**{key: row.get(key) for key in _TABLE}, "place": place}
-        for row, place in zip(rows, places, strict=True)
-    ]
-    return pl.DataFrame(values, schema=_SCHEMA)
-
-
-def _empty(pair: tuple[str, str]) -> Row:
-    x, y = pair
-    nothing = dict.fromkeys((*_MEASURES, "n"))
-    return {"x": x, "y": y, **nothing, "method": "", "warnings": "", "cautions": [], "error": ""}
 
 
 def _cells(frame: Variables, pairs: Sequence[tuple[str, str]], recipe: _Recipe) -> list[Cell]:
@@ -566,7 +412,7 @@ def _fingerprint(frame: Variables, name: str) -> str:
 def _estimated(cell: Cell) -> list[Row]:
     """Return the row of a pair by the recipe."""
     pair = cast(_PairCell, cell)
-    row = _empty((pair["x"], pair["y"])) | {"method": pair["preset"]}
+    row = empty_row((pair["x"], pair["y"])) | {"method": pair["preset"]}
     try:
         result = estimate(
             *pair.columns,

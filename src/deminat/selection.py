@@ -37,6 +37,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .api import estimate
+from .data.column_pairs import with_days
 from .data.dependence import group_codes, time_ranks
 from .data.labels import Discrete, check_discrete
 from .data.sample import LEAST_PAIRS
@@ -56,7 +57,6 @@ Method = Literal["relevance", "mrmr", "jmi"]
 
 _METHODS = "relevance", "mrmr", "jmi"
 _CLASSES = 20  # integers of at most so many values are classes
-_MICROSECONDS = 86_400_000_000  # of a day
 _PERMUTATIONS = 999  # of groups, at least
 _OF_COLUMNS = 100  # ... and for each column: q-values of single columns can then be small
 _TARGET = "the target\0"  # no column's name: equal names break ties alike
@@ -415,7 +415,7 @@ def _columns(given: Any, checked: NDArray[Any], discrete: Discrete) -> list[Colu
     if not isinstance(frame, nw.DataFrame):
         frame = nw.from_native(_framed(checked), eager_only=True)
     frame = frame.rename({name: str(name) for name in frame.columns if not isinstance(name, str)})
-    frame = _with_days(frame)
+    frame = with_days(frame, ())
     names = list(frame.columns)
     loaded = load_columns(frame, names, discrete, omits=True)
     if loaded.refused:
@@ -437,16 +437,6 @@ def _framed(array: NDArray[Any]) -> pl.DataFrame:
             values = [None if v is None else str(v) for v in values]
         made.append(pl.Series(f"column {j}", values, strict=False))
     return pl.DataFrame(made)
-
-
-def _with_days(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-    """Return a frame whose dates are numbers of days."""
-    dates = [name for name, dtype in frame.schema.items() if dtype in (nw.Date, nw.Datetime)]
-    days = [
-        (nw.col(name).cast(nw.Datetime("us")).dt.timestamp("us") / _MICROSECONDS).alias(name)
-        for name in dates
-    ]
-    return frame.with_columns(*days) if days else frame
 
 
 def _series(column: Column) -> pl.Series:

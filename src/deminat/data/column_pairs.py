@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, printable
 from .arrays import as_rows
-from .files.columns import format_names
+from .files.columns import MICROSECONDS, format_names
 from .labels import Discrete
 
 __all__ = [
@@ -30,8 +30,6 @@ __all__ = [
 ]
 
 Places = NDArray[np.int64]
-
-_MICROSECONDS = 86_400_000_000  # of a day
 
 
 def as_table(data: Any) -> nw.DataFrame[Any]:
@@ -209,7 +207,7 @@ def with_days(frame: nw.DataFrame[Any], apart: Collection[str]) -> nw.DataFrame[
         if name not in apart and dtype in (nw.Date, nw.Datetime)
     ]
     days = [
-        (nw.col(name).cast(nw.Datetime("us")).dt.timestamp("us") / _MICROSECONDS).alias(name)
+        (nw.col(name).cast(nw.Datetime("us")).dt.timestamp("us") / MICROSECONDS).alias(name)
         for name in dates
     ]
     return frame.with_columns(*days) if days else frame

@@ -28,6 +28,7 @@ from ..source import Rows, Source
 
 __all__ = [
     "HEAD",
+    "MICROSECONDS",
     "Columns",
     "Series",
     "Side",
@@ -51,13 +52,13 @@ __all__ = [
 
 Side: TypeAlias = NDArray[Any] | pl.DataFrame
 
+MICROSECONDS = 86_400_000_000  # of a day
 HEAD = 1000  # rows that decide whether a column holds words
 
 _WILDCARDS = "*?["
 _SHOWN = 12  # names in a message
 _COMPARED = 1000  # names that a misspelt one is compared with
 _DATE = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?$"
-_MICROSECONDS = 86_400_000_000  # of a day
 _CHECKED = 1_000_000  # distinct values after which no more rows are read
 
 
@@ -443,7 +444,7 @@ def _as_days(column: pl.Series) -> pl.Series | None:
     ).to_series()
     if parsed.null_count() > text.null_count():
         return None
-    return floats(parsed.dt.timestamp("us") / _MICROSECONDS)
+    return floats(parsed.dt.timestamp("us") / MICROSECONDS)
 
 
 def _is_sound(table: Table) -> bool:
